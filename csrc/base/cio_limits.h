@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * cio_limits.h - every constant of the core, each with its reason and the
+ * benchmark that set it.
+ *
+ * Units    Bytes, unless the name says otherwise.
+ */
+#ifndef CIO_LIMITS_H
+#define CIO_LIMITS_H
+
+#define CIO_KIB ((size_t)1 << 10)
+#define CIO_MIB ((size_t)1 << 20)
+#define CIO_GIB ((size_t)1 << 30)
+
+/* The chunk that bytes pass through. 256 KiB reads fastest here (8K / 64K /
+ * 256K / 1M / 4M: 7.3 / 8.1 / 8.3 / 7.9 / 7.3 GB/s); GNU coreutils measured
+ * the same on eleven machines. benchmarks/test_io.py::chunk_size. */
+#define CIO_CHUNK_NBYTES (256 * CIO_KIB)
+
+/* One read or write call moves at most this much before the caller looks at
+ * signals: a write(2) of 64 MiB holds one for 70 ms. */
+#define CIO_SLICE_NBYTES (8 * CIO_MIB)
+#define CIO_SLICE_MIN_NBYTES (64 * CIO_KIB)
+/* A slice that took longer is halved for the next call: slow devices. */
+#define CIO_SLICE_MAX_NS 50000000L
+
+/* No call asks the kernel for more: copy_file_range over 2 GiB is corrupted by
+ * glibc 2.41 and 2.42, FUSE counts in 32 bits, read(2) stops at 2 GiB - 4096. */
+#define CIO_CALL_MAX_NBYTES CIO_GIB
+
+/* Growth of a buffer whose end isn't known: double, but from here 1.5x, since
+ * the unused half of a doubled one is real memory once huge pages back it. */
+#define CIO_GROW_FIRST_NBYTES (16 * CIO_KIB)
+#define CIO_GROW_SLOW_NBYTES (64 * CIO_MIB)
+
+/* DEFLATE can't expand more: RFC 1951 length 258 from at least 2 bits. */
+#define CIO_DEFLATE_MAX_RATIO 1032
+
+/* Idle memory that the pool may keep: 30 ISA-L states with their buffers. */
+#define CIO_POOL_LIMIT_NBYTES (8 * CIO_MIB)
+
+/* Beyond this more threads only wait for the same memory bus. */
+#define CIO_WORKERS_MAX 8
+
+/* A thread that waits for workers wakes up this often to look at signals. */
+#define CIO_WAIT_MS 20
+
+/* From here read_bytes uses several threads, and results ask for huge pages
+ * (below 16 MiB malloc hands out warm memory and the advice costs more than it
+ * brings). benchmarks/test_io.py::parallel, ::huge_pages. */
+#define CIO_PARALLEL_NBYTES (16 * CIO_MIB)
+#define CIO_HUGE_PAGES_NBYTES (16 * CIO_MIB)
+
+/* mmap + write(2) breaks even with the chunked loop at 1 MiB on tmpfs and at
+ * 8 MiB on ext4. benchmarks/test_transfer.py::mapped_crossing. */
+#define CIO_MAPPED_NBYTES (8 * CIO_MIB)
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * pyio_state.h - what one interpreter's copy of the module holds.
+ *
+ * Owner    The module. PYIO_STATE_OBJECTS lists all references once: traverse
+ *          and clear are made from the list, so none can be forgotten.
+ */
+#ifndef PYIO_STATE_H
+#define PYIO_STATE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define PYIO_STATE_OBJECTS(X)                                                 \
+    /* standard library */                                                    \
+    X(PyObject, buffered_iobase)  /* _io._BufferedIOBase */                   \
+    X(PyObject, raw_iobase)       /* _io._RawIOBase */                        \
+    X(PyObject, text_iobase)      /* _io._TextIOBase */                       \
+    X(PyObject, file_io)          /* _io.FileIO */                            \
+    X(PyObject, buffered_reader)  /* _io.BufferedReader */                    \
+    X(PyObject, buffered_writer)  /* _io.BufferedWriter */                    \
+    X(PyObject, buffered_random)  /* _io.BufferedRandom */                    \
+    X(PyObject, unsupported)      /* io.UnsupportedOperation */               \
+    /* names used on hot paths */                                             \
+    X(PyObject, str_readinto)                                                 \
+    X(PyObject, str_read)                                                     \
+    X(PyObject, str_write)                                                    \
+    X(PyObject, str_fileno)                                                   \
+    /* io */                                                                  \
+    X(PyTypeObject, file_type)                                                \
+    /* data */                                                                \
+    X(PyTypeObject, data_writer_type)                                         \
+    X(PyTypeObject, data_reader_type)
+
+struct pyio_state {
+#define X(type, name) type *name;
+    PYIO_STATE_OBJECTS(X)
+#undef X
+};
+
+#endif
