@@ -21,24 +21,24 @@
 #endif
 
 #define CIO_DEFINE_ORDER(bits, swap)                                          \
-    static inline uint##bits##_t cio_load_le##bits(const void *p)            \
+    static inline uint##bits##_t cio_load_le##bits(const void *p)             \
     {                                                                         \
         uint##bits##_t v;                                                     \
         memcpy(&v, p, sizeof v);                                              \
         return CIO_BIG_ENDIAN_HOST ? swap(v) : v;                             \
     }                                                                         \
-    static inline uint##bits##_t cio_load_be##bits(const void *p)            \
+    static inline uint##bits##_t cio_load_be##bits(const void *p)             \
     {                                                                         \
         uint##bits##_t v;                                                     \
         memcpy(&v, p, sizeof v);                                              \
         return CIO_BIG_ENDIAN_HOST ? v : swap(v);                             \
     }                                                                         \
-    static inline void cio_store_le##bits(void *p, uint##bits##_t v)         \
+    static inline void cio_store_le##bits(void *p, uint##bits##_t v)          \
     {                                                                         \
         v = CIO_BIG_ENDIAN_HOST ? swap(v) : v;                                \
         memcpy(p, &v, sizeof v);                                              \
     }                                                                         \
-    static inline void cio_store_be##bits(void *p, uint##bits##_t v)         \
+    static inline void cio_store_be##bits(void *p, uint##bits##_t v)          \
     {                                                                         \
         v = CIO_BIG_ENDIAN_HOST ? v : swap(v);                                \
         memcpy(p, &v, sizeof v);                                              \

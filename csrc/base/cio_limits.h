@@ -24,7 +24,8 @@
 #define CIO_SLICE_MAX_NS 50000000L
 
 /* No call asks the kernel for more: copy_file_range over 2 GiB is corrupted by
- * glibc 2.41 and 2.42, FUSE counts in 32 bits, read(2) stops at 2 GiB - 4096. */
+ * glibc 2.41 and 2.42, FUSE counts in 32 bits, read(2) stops at 2 GiB - 4096.
+ */
 #define CIO_CALL_MAX_NBYTES CIO_GIB
 
 /* Growth of a buffer whose end isn't known: double, but from here 1.5x, since

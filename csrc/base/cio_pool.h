@@ -34,7 +34,7 @@ struct cio_pool_class {
     _Atomic(struct cio_piece *) slot; /* taken and given without the lock */
     struct cio_piece *idle;
     struct cio_pool_class *next;
-    _Bool registered;
+    _Atomic _Bool registered;
 };
 
 struct cio_piece *cio_pool_take(struct cio_pool_class *of);
@@ -56,7 +56,7 @@ struct cio_pool_stats {
     uint64_t hits, misses, discarded;         /* pieces */
 };
 void cio_pool_stats(struct cio_pool_stats *stats);
-void cio_pool_set_limit(uint64_t nbytes); /* 0: nothing is kept */
+void cio_pool_set_limit(uint64_t nbytes);     /* 0: nothing is kept */
 uint64_t cio_pool_trim(uint64_t keep_nbytes); /* bytes freed */
 
 #endif

@@ -10,6 +10,7 @@
 #define CIO_THRESHOLDS_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct cio_thresholds {

@@ -34,8 +34,8 @@
 struct pyio_state *pyio_state_of_module(PyObject *mod);
 struct pyio_state *pyio_state_of(PyTypeObject *type);
 
-/* Makes a heap type from spec with `base` (NULL: object), adds it to the module
- * as its short name, and stores a new reference in *slot. */
+/* Makes a heap type from spec with `base` (NULL: object), adds it to the
+ * module as its short name, and stores a new reference in *slot. */
 int pyio_add_type(PyObject *mod, PyType_Spec *spec, PyObject *base,
                   PyTypeObject **slot);
 /* Adds functions whose __module__ says "pyio_chunked". */
@@ -53,8 +53,8 @@ struct pyio_signature {
 };
 /* Fills out[] (borrowed; NULL where not given), one for each name. */
 int pyio_arguments(const struct pyio_signature *signature,
-                   PyObject *const *args, Py_ssize_t nargs,
-                   PyObject *kwnames, PyObject **out);
+                   PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+                   PyObject **out);
 /* The same for tp_new and tp_init. */
 int pyio_arguments_tuple(const struct pyio_signature *signature,
                          PyObject *args, PyObject *kwargs, PyObject **out);
@@ -110,8 +110,9 @@ void pyio_exception_give(PyObject *exception);
 /* ---------------------------------------------------------------- slices */
 
 /* The loop between slices (rule 2). `step` runs detached, does a bounded piece
- * of work and returns CIO_MORE with the bytes of this step while there is more.
- * Between steps: signals, and progress at most every 50 ms and once at the end.
+ * of work and returns CIO_MORE with the bytes of this step while there is
+ * more. Between steps: signals, and progress at most every 50 ms and once at
+ * the end.
  */
 struct pyio_slices {
     struct cio_done (*step)(void *argument);
@@ -159,7 +160,7 @@ void pyio_lock_leave(struct pyio_lock *lock);
 struct pyio_result {
     PyObject *bytes; /* owned; NULL before init and after finish */
     uint8_t *data;
-    size_t nbytes;   /* filled */
+    size_t nbytes; /* filled */
     size_t capacity;
 };
 int pyio_result_init(struct pyio_result *result, size_t capacity);
@@ -174,13 +175,13 @@ void pyio_result_drop(struct pyio_result *result);
 
 /* What an object is, by api.pyi "Descriptors and file objects". */
 enum pyio_stream_kind {
-    PYIO_STREAM_PATH,   /* str, bytes, PathLike */
-    PYIO_STREAM_FD,     /* int */
-    PYIO_STREAM_RAW,    /* exact io.FileIO */
+    PYIO_STREAM_PATH,     /* str, bytes, PathLike */
+    PYIO_STREAM_FD,       /* int */
+    PYIO_STREAM_RAW,      /* exact io.FileIO */
     PYIO_STREAM_BUFFERED, /* exact Buffered* over an exact FileIO */
-    PYIO_STREAM_FILE,   /* our File */
-    PYIO_STREAM_SOCKET, /* socket.socket */
-    PYIO_STREAM_OBJECT, /* anything else: readinto, read, write */
+    PYIO_STREAM_FILE,     /* our File */
+    PYIO_STREAM_SOCKET,   /* socket.socket */
+    PYIO_STREAM_OBJECT,   /* anything else: readinto, read, write */
 };
 /* Kind and, except for PATH and OBJECT, the descriptor. Nothing is flushed. An
  * object that has only fileno() counts as RAW. A text file: TypeError. */
@@ -189,8 +190,8 @@ int pyio_stream_classify(struct pyio_state *st, PyObject *object,
 
 /* Fill at most nbytes of memory from object.readinto, else object.read. *got 0
  * is the end. A count beyond the buffer, negative, None or no int is the error
- * that io gives (case 10); None: *would_block when given, else BlockingIOError.
- * The view handed out is released before return. */
+ * that io gives (case 10); None: *would_block when given, else
+ * BlockingIOError. The view handed out is released before return. */
 int pyio_object_read(PyObject *object, void *data, size_t nbytes, size_t *got,
                      bool *would_block);
 /* One object.write(memoryview of data). None: all (a RawIOBase: would block,

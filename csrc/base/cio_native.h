@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * cio_native.h - the calls that not every POSIX system has, as the native
+ * table wants them.
+ *
+ * Why      One system a file instead of #if: cio_sys_linux.c makes the calls,
+ *          cio_sys_portable.c says ENOSYS (or what POSIX has in place).
+ */
+#ifndef CIO_NATIVE_H
+#define CIO_NATIVE_H
+
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+int native_clone(int target, int source);
+int native_clone_range(int target, int source, off_t source_off, off_t nbytes,
+                       off_t target_off);
+ssize_t native_copy_file_range(int source, off_t *source_off, int target,
+                               off_t *target_off, size_t nbytes);
+ssize_t native_sendfile(int target, int source, off_t *source_off,
+                        size_t nbytes);
+ssize_t native_splice(int source, off_t *source_off, int target,
+                      off_t *target_off, size_t nbytes);
+ssize_t native_pread_nowait(int fd, void *buf, size_t nbytes, off_t off);
+int native_fallocate(int fd, int mode, off_t off, off_t nbytes);
+int native_fdatasync(int fd);
+int native_madvise(void *addr, size_t size, int advice);
+int native_pipe(int fds[2]);
+ssize_t native_getrandom(void *buf, size_t size);
+
+/* Advice values for cio_sys->madvise; no-ops where the system lacks them. */
+extern const int cio_advice_huge, cio_advice_sequential, cio_advice_dont_need;
+/* CPUs that this process may use now; at least 1. */
+unsigned cio_cpu_count(void);
+
+#endif

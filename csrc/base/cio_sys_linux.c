@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * cio_sys_linux.c - the calls that Linux has beyond POSIX.
+ */
+#include "base/cio_native.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+/* From linux/fs.h, which clashes with libc headers on some systems. */
+struct clone_range {
+    int64_t source_fd;
+    uint64_t source_off, nbytes, target_off;
+};
+#define CLONE_FILE _IOW(0x94, 9, int)
+#define CLONE_FILE_RANGE _IOW(0x94, 13, struct clone_range)
+
+const int cio_advice_huge = MADV_HUGEPAGE;
+const int cio_advice_sequential = MADV_SEQUENTIAL;
+const int cio_advice_dont_need = MADV_DONTNEED;
+
+int
+native_clone(int target, int source)
+{
+    return ioctl(target, CLONE_FILE, source);
+}
+
+int
+native_clone_range(int target, int source, off_t source_off, off_t nbytes,
+                   off_t target_off)
+{
+    struct clone_range range = {source, (uint64_t)source_off, (uint64_t)nbytes,
+                                (uint64_t)target_off};
+
+    return ioctl(target, CLONE_FILE_RANGE, &range);
+}
+
+ssize_t
+native_copy_file_range(int source, off_t *source_off, int target,
+                       off_t *target_off, size_t nbytes)
+{
+    return copy_file_range(source, source_off, target, target_off, nbytes, 0);
+}
+
+ssize_t
+native_sendfile(int target, int source, off_t *source_off, size_t nbytes)
+{
+    return sendfile(target, source, source_off, nbytes);
+}
+
+ssize_t
+native_splice(int source, off_t *source_off, int target, off_t *target_off,
+              size_t nbytes)
+{
+    return splice(source, source_off, target, target_off, nbytes,
+                  SPLICE_F_MOVE);
+}
+
+ssize_t
+native_pread_nowait(int fd, void *buf, size_t nbytes, off_t off)
+{
+    const struct iovec one = {buf, nbytes};
+
+    return preadv2(fd, &one, 1, off, RWF_NOWAIT);
+}
+
+int
+native_fallocate(int fd, int mode, off_t off, off_t nbytes)
+{
+    return fallocate(fd, mode, off, nbytes);
+}
+
+int
+native_fdatasync(int fd)
+{
+    return fdatasync(fd);
+}
+
+int
+native_madvise(void *addr, size_t size, int advice)
+{
+    return madvise(addr, size, advice);
+}
+
+int
+native_pipe(int fds[2])
+{
+    return pipe2(fds, O_CLOEXEC);
+}
+
+ssize_t
+native_getrandom(void *buf, size_t size)
+{
+    return getrandom(buf, size, 0);
+}
+
+/* CPUs that a cgroup v2 or v1 quota leaves, rounded up; 0: no quota. */
+static unsigned
+quota_cpus(void)
+{
+    long long quota = -1, period = 0;
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+
+    if (file != NULL) {
+        if (fscanf(file, "%lld %lld", &quota, &period) != 2) {
+            quota = -1; /* "max" */
+        }
+        (void)fclose(file);
+    } else if ((file = fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "re"))
+               != NULL) {
+        if (fscanf(file, "%lld", &quota) != 1) {
+            quota = -1;
+        }
+        (void)fclose(file);
+        file = fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "re");
+        if (file != NULL) {
+            if (fscanf(file, "%lld", &period) != 1) {
+                period = 0;
+            }
+            (void)fclose(file);
+        }
+    }
+    if (quota <= 0 || period <= 0) {
+        return 0;
+    }
+    return (unsigned)((quota + period - 1) / period);
+}
+
+unsigned
+cio_cpu_count(void)
+{
+    cpu_set_t set;
+    unsigned cpus = 1;
+    const unsigned quota = quota_cpus();
+
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        cpus = (unsigned)CPU_COUNT(&set);
+    } else {
+        const long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+        cpus = online > 0 ? (unsigned)online : 1;
+    }
+    if (quota != 0 && quota < cpus) {
+        cpus = quota;
+    }
+    return cpus > 0 ? cpus : 1;
+}
