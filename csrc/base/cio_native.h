@@ -12,21 +12,21 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-int native_clone(int target, int source);
-int native_clone_range(int target, int source, off_t source_off, off_t nbytes,
-                       off_t target_off);
-ssize_t native_copy_file_range(int source, off_t *source_off, int target,
-                               off_t *target_off, size_t nbytes);
-ssize_t native_sendfile(int target, int source, off_t *source_off,
-                        size_t nbytes);
-ssize_t native_splice(int source, off_t *source_off, int target,
-                      off_t *target_off, size_t nbytes);
-ssize_t native_pread_nowait(int fd, void *buf, size_t nbytes, off_t off);
-int native_fallocate(int fd, int mode, off_t off, off_t nbytes);
-int native_fdatasync(int fd);
-int native_madvise(void *addr, size_t size, int advice);
-int native_pipe(int fds[2]);
-ssize_t native_getrandom(void *buf, size_t size);
+int cio_native_clone(int target, int source);
+int cio_native_clone_range(int target, int source, off_t source_off,
+                           off_t nbytes, off_t target_off);
+ssize_t cio_native_copy_file_range(int source, off_t *source_off, int target,
+                                   off_t *target_off, size_t nbytes);
+ssize_t cio_native_sendfile(int target, int source, off_t *source_off,
+                            size_t nbytes);
+ssize_t cio_native_splice(int source, off_t *source_off, int target,
+                          off_t *target_off, size_t nbytes);
+ssize_t cio_native_pread_nowait(int fd, void *buf, size_t nbytes, off_t off);
+int cio_native_fallocate(int fd, int mode, off_t off, off_t nbytes);
+int cio_native_fdatasync(int fd);
+int cio_native_madvise(void *addr, size_t size, int advice);
+int cio_native_pipe(int fds[2]);
+ssize_t cio_native_getrandom(void *buf, size_t size);
 
 /* Advice values for cio_sys->madvise; no-ops where the system lacks them. */
 extern const int cio_advice_huge, cio_advice_sequential, cio_advice_dont_need;

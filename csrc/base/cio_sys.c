@@ -14,22 +14,22 @@
 
 #include "base/cio_native.h"
 
-/* The native functions are named native_<call>; those that only some systems
- * have come from cio_sys_linux.c or cio_sys_portable.c. */
+/* The native functions are named cio_native_<call>; those that only some
+ * systems have come from cio_sys_linux.c or cio_sys_portable.c. */
 static int
-native_openat(int dir, const char *path, int flags, mode_t mode)
+cio_native_openat(int dir, const char *path, int flags, mode_t mode)
 {
     return openat(dir, path, flags | O_CLOEXEC, mode);
 }
 
 static int
-native_fcntl(int fd, int command, int value)
+cio_native_fcntl(int fd, int command, int value)
 {
     return fcntl(fd, command, value);
 }
 
 static int
-native_thread_start(void *(*run)(void *), void *argument)
+cio_native_thread_start(void *(*run)(void *), void *argument)
 {
     pthread_t thread;
     int error;
@@ -43,39 +43,40 @@ native_thread_start(void *(*run)(void *), void *argument)
     return 0;
 }
 
-#define native_close close
-#define native_lseek lseek
-#define native_fstat fstat
-#define native_fstatat fstatat
-#define native_ftruncate ftruncate
-#define native_fsync fsync
-#define native_mmap mmap
-#define native_munmap munmap
-#define native_renameat renameat
-#define native_unlinkat unlinkat
-#define native_mkdirat mkdirat
-#define native_symlinkat symlinkat
-#define native_readlinkat readlinkat
-#define native_fchmod fchmod
-#define native_futimens futimens
-#define native_utimensat utimensat
-#define native_poll poll
-#define native_malloc malloc
-#define native_calloc calloc
-#define native_realloc realloc
-#define native_read read
-#define native_pread pread
-#define native_write write
-#define native_pwrite pwrite
-#define native_writev writev
+#define cio_native_close close
+#define cio_native_lseek lseek
+#define cio_native_fstat fstat
+#define cio_native_fstatat fstatat
+#define cio_native_ftruncate ftruncate
+#define cio_native_fsync fsync
+#define cio_native_mmap mmap
+#define cio_native_munmap munmap
+#define cio_native_renameat renameat
+#define cio_native_unlinkat unlinkat
+#define cio_native_mkdirat mkdirat
+#define cio_native_symlinkat symlinkat
+#define cio_native_readlinkat readlinkat
+#define cio_native_fchmod fchmod
+#define cio_native_futimens futimens
+#define cio_native_utimensat utimensat
+#define cio_native_poll poll
+#define cio_native_malloc malloc
+#define cio_native_calloc calloc
+#define cio_native_realloc realloc
+#define cio_native_read read
+#define cio_native_pread pread
+#define cio_native_write write
+#define cio_native_pwrite pwrite
+#define cio_native_writev writev
 
-static const struct cio_sys native_table = {
-#define X(result, failure, name, parameters, arguments) .name = native_##name,
+static const struct cio_sys cio_native_table = {
+#define X(result, failure, name, parameters, arguments)                       \
+    .name = cio_native_##name,
     CIO_ALL_CALLS(X)
 #undef X
 };
 
-const struct cio_sys *cio_sys = &native_table;
+const struct cio_sys *cio_sys = &cio_native_table;
 
 void
 cio_free(void *p)
@@ -121,7 +122,7 @@ meet_fault(enum cio_call call)
             errno = fault->error;                                             \
             return failure;                                                   \
         }                                                                     \
-        return native_table.name arguments;                                   \
+        return cio_native_table.name arguments;                               \
     }
 /* A descriptor whose close fails is closed all the same, as on Linux. */
 #define faulty_close plain_close
@@ -137,7 +138,7 @@ faulty_close(int fd)
     if (result < 0) {
         const int error = errno;
 
-        (void)native_table.close(fd);
+        (void)cio_native_table.close(fd);
         errno = error;
     }
     return result;
@@ -158,7 +159,7 @@ faulty_close(int fd)
             }                                                                 \
             nbytes = fault->max_nbytes;                                       \
         }                                                                     \
-        return native_table.name arguments;                                   \
+        return cio_native_table.name arguments;                               \
     }
 CIO_SIZED_CALLS(X)
 #undef X
@@ -179,7 +180,8 @@ faulty_writev(int fd, const struct iovec *list, int n)
         for (int i = 0; i < n && left > 0; i++) {
             const size_t want =
                 list[i].iov_len < left ? list[i].iov_len : left;
-            const ssize_t put = native_table.write(fd, list[i].iov_base, want);
+            const ssize_t put =
+                cio_native_table.write(fd, list[i].iov_base, want);
 
             if (put < 0) {
                 return total > 0 ? total : -1;
@@ -189,7 +191,7 @@ faulty_writev(int fd, const struct iovec *list, int n)
         }
         return total;
     }
-    return native_table.writev(fd, list, n);
+    return cio_native_table.writev(fd, list, n);
 }
 
 static const struct cio_sys faulty_table = {
@@ -226,7 +228,7 @@ cio_fault_calls(enum cio_call call)
 void
 cio_fault_clear(void)
 {
-    cio_sys = &native_table;
+    cio_sys = &cio_native_table;
     fault_count = 0;
     for (int call = 0; call < CIO_CALL_COUNT; call++) {
         atomic_store(&call_counts[call], 0);

@@ -29,14 +29,14 @@ const int cio_advice_sequential = MADV_SEQUENTIAL;
 const int cio_advice_dont_need = MADV_DONTNEED;
 
 int
-native_clone(int target, int source)
+cio_native_clone(int target, int source)
 {
     return ioctl(target, CLONE_FILE, source);
 }
 
 int
-native_clone_range(int target, int source, off_t source_off, off_t nbytes,
-                   off_t target_off)
+cio_native_clone_range(int target, int source, off_t source_off, off_t nbytes,
+                       off_t target_off)
 {
     struct clone_range range = {source, (uint64_t)source_off, (uint64_t)nbytes,
                                 (uint64_t)target_off};
@@ -45,28 +45,28 @@ native_clone_range(int target, int source, off_t source_off, off_t nbytes,
 }
 
 ssize_t
-native_copy_file_range(int source, off_t *source_off, int target,
-                       off_t *target_off, size_t nbytes)
+cio_native_copy_file_range(int source, off_t *source_off, int target,
+                           off_t *target_off, size_t nbytes)
 {
     return copy_file_range(source, source_off, target, target_off, nbytes, 0);
 }
 
 ssize_t
-native_sendfile(int target, int source, off_t *source_off, size_t nbytes)
+cio_native_sendfile(int target, int source, off_t *source_off, size_t nbytes)
 {
     return sendfile(target, source, source_off, nbytes);
 }
 
 ssize_t
-native_splice(int source, off_t *source_off, int target, off_t *target_off,
-              size_t nbytes)
+cio_native_splice(int source, off_t *source_off, int target, off_t *target_off,
+                  size_t nbytes)
 {
     return splice(source, source_off, target, target_off, nbytes,
                   SPLICE_F_MOVE);
 }
 
 ssize_t
-native_pread_nowait(int fd, void *buf, size_t nbytes, off_t off)
+cio_native_pread_nowait(int fd, void *buf, size_t nbytes, off_t off)
 {
     const struct iovec one = {buf, nbytes};
 
@@ -74,31 +74,31 @@ native_pread_nowait(int fd, void *buf, size_t nbytes, off_t off)
 }
 
 int
-native_fallocate(int fd, int mode, off_t off, off_t nbytes)
+cio_native_fallocate(int fd, int mode, off_t off, off_t nbytes)
 {
     return fallocate(fd, mode, off, nbytes);
 }
 
 int
-native_fdatasync(int fd)
+cio_native_fdatasync(int fd)
 {
     return fdatasync(fd);
 }
 
 int
-native_madvise(void *addr, size_t size, int advice)
+cio_native_madvise(void *addr, size_t size, int advice)
 {
     return madvise(addr, size, advice);
 }
 
 int
-native_pipe(int fds[2])
+cio_native_pipe(int fds[2])
 {
     return pipe2(fds, O_CLOEXEC);
 }
 
 ssize_t
-native_getrandom(void *buf, size_t size)
+cio_native_getrandom(void *buf, size_t size)
 {
     return getrandom(buf, size, 0);
 }

@@ -18,15 +18,15 @@ no_system_call(void)
 }
 
 int
-native_clone(int target, int source)
+cio_native_clone(int target, int source)
 {
     (void)target, (void)source;
     return no_system_call();
 }
 
 int
-native_clone_range(int target, int source, off_t source_off, off_t nbytes,
-                   off_t target_off)
+cio_native_clone_range(int target, int source, off_t source_off, off_t nbytes,
+                       off_t target_off)
 {
     (void)target, (void)source, (void)source_off, (void)nbytes;
     (void)target_off;
@@ -34,8 +34,8 @@ native_clone_range(int target, int source, off_t source_off, off_t nbytes,
 }
 
 ssize_t
-native_copy_file_range(int source, off_t *source_off, int target,
-                       off_t *target_off, size_t nbytes)
+cio_native_copy_file_range(int source, off_t *source_off, int target,
+                           off_t *target_off, size_t nbytes)
 {
     (void)source, (void)source_off, (void)target, (void)target_off;
     (void)nbytes;
@@ -43,15 +43,15 @@ native_copy_file_range(int source, off_t *source_off, int target,
 }
 
 ssize_t
-native_sendfile(int target, int source, off_t *source_off, size_t nbytes)
+cio_native_sendfile(int target, int source, off_t *source_off, size_t nbytes)
 {
     (void)target, (void)source, (void)source_off, (void)nbytes;
     return no_system_call();
 }
 
 ssize_t
-native_splice(int source, off_t *source_off, int target, off_t *target_off,
-              size_t nbytes)
+cio_native_splice(int source, off_t *source_off, int target, off_t *target_off,
+                  size_t nbytes)
 {
     (void)source, (void)source_off, (void)target, (void)target_off;
     (void)nbytes;
@@ -59,7 +59,7 @@ native_splice(int source, off_t *source_off, int target, off_t *target_off,
 }
 
 ssize_t
-native_pread_nowait(int fd, void *buf, size_t nbytes, off_t off)
+cio_native_pread_nowait(int fd, void *buf, size_t nbytes, off_t off)
 {
     (void)fd, (void)buf, (void)nbytes, (void)off;
     errno = EOPNOTSUPP;
@@ -67,27 +67,27 @@ native_pread_nowait(int fd, void *buf, size_t nbytes, off_t off)
 }
 
 int
-native_fallocate(int fd, int mode, off_t off, off_t nbytes)
+cio_native_fallocate(int fd, int mode, off_t off, off_t nbytes)
 {
     (void)fd, (void)mode, (void)off, (void)nbytes;
     return no_system_call();
 }
 
 int
-native_fdatasync(int fd)
+cio_native_fdatasync(int fd)
 {
     return fsync(fd);
 }
 
 int
-native_madvise(void *addr, size_t size, int advice)
+cio_native_madvise(void *addr, size_t size, int advice)
 {
     (void)addr, (void)size, (void)advice;
     return no_system_call();
 }
 
 int
-native_pipe(int fds[2])
+cio_native_pipe(int fds[2])
 {
     if (pipe(fds) < 0) {
         return -1;
@@ -98,7 +98,7 @@ native_pipe(int fds[2])
 }
 
 ssize_t
-native_getrandom(void *buf, size_t size)
+cio_native_getrandom(void *buf, size_t size)
 {
     ssize_t got;
     const int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
