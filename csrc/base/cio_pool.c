@@ -226,11 +226,10 @@ buffer_destroy(struct cio_piece *piece)
 }
 
 #define BUFFER_CLASS(label, nbytes)                                           \
-    {                                                                         \
-        .name = (label),                                                      \
-        .piece_nbytes = BUFFER_HEAD_NBYTES + BUFFER_ALIGNMENT + (nbytes),     \
-        .create = buffer_create, .destroy = buffer_destroy                    \
-    }
+    {.name = (label),                                                         \
+     .piece_nbytes = BUFFER_HEAD_NBYTES + BUFFER_ALIGNMENT + (nbytes),        \
+     .create = buffer_create,                                                 \
+     .destroy = buffer_destroy}
 static struct cio_pool_class buffer_classes[] = {
     BUFFER_CLASS("4 KiB", 4 * CIO_KIB),
     BUFFER_CLASS("16 KiB", 16 * CIO_KIB),

@@ -76,6 +76,9 @@
     X(void *, NULL, malloc, (size_t size), (size))                            \
     X(void *, NULL, calloc, (size_t n, size_t size), (n, size))               \
     X(void *, NULL, realloc, (void *p, size_t size), (p, size))               \
+    /* asked before a result is allocated by Python, whose allocator isn't    \
+     * behind this table: 0, or -1 as malloc's NULL */                        \
+    X(int, -1, allow_result, (size_t size), (size))                           \
     X(int, -1, thread_start, (void *(*run)(void *), void *argument),          \
       (run, argument))
 

@@ -22,6 +22,7 @@
 #include "base/cio_pool.h"
 #include "base/cio_status.h"
 #include "base/cio_sys.h"
+#include "glue/pyio_compat.h"
 #include "glue/pyio_state.h"
 
 #define PYIO_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -38,6 +39,10 @@ struct pyio_state *pyio_state_of(PyTypeObject *type);
  * module as its short name, and stores a new reference in *slot. */
 int pyio_add_type(PyObject *mod, PyType_Spec *spec, PyObject *base,
                   PyTypeObject **slot);
+/* The same for a stream: derives from _io._BufferedIOBase, is registered with
+ * io.BufferedIOBase (deriving from that itself fails on 3.14). */
+int pyio_add_stream_type(PyObject *mod, PyType_Spec *spec,
+                         PyTypeObject **slot);
 /* Adds functions whose __module__ says "pyio_chunked". */
 int pyio_add_functions(PyObject *mod, PyMethodDef *methods);
 
@@ -59,7 +64,8 @@ int pyio_arguments(const struct pyio_signature *signature,
 int pyio_arguments_tuple(const struct pyio_signature *signature,
                          PyObject *args, PyObject *kwargs, PyObject **out);
 
-/* A size as io takes it: None and negative mean -1 (all). */
+/* A size as io takes it: None and -1 mean all (-1); ValueError below,
+ * OverflowError from 2**63. */
 int pyio_as_size(PyObject *value, int64_t *size);
 /* An offset or count: ValueError below 0, OverflowError from 2**63. */
 int pyio_as_offset(PyObject *value, const char *name, int64_t *offset);
@@ -103,10 +109,6 @@ int pyio_check(struct pyio_state *st, struct cio_done done,
 int pyio_raise(PyObject *type, const char *format, ...);
 /* Puts an attribute on the exception that is set; steals value. */
 void pyio_exception_attribute(const char *name, PyObject *value);
-/* Fetch and restore the exception that is set, as one object. */
-PyObject *pyio_exception_take(void);
-void pyio_exception_give(PyObject *exception);
-
 /* ---------------------------------------------------------------- slices */
 
 /* The loop between slices (rule 2). `step` runs detached, does a bounded piece
@@ -189,14 +191,18 @@ int pyio_stream_classify(struct pyio_state *st, PyObject *object,
                          enum pyio_stream_kind *kind, int *fd);
 
 /* Fill at most nbytes of memory from object.readinto, else object.read. *got 0
- * is the end. A count beyond the buffer, negative, None or no int is the error
- * that io gives (case 10); None: *would_block when given, else
- * BlockingIOError. The view handed out is released before return. */
-int pyio_object_read(PyObject *object, void *data, size_t nbytes, size_t *got,
-                     bool *would_block);
-/* One object.write(memoryview of data). None: all (a RawIOBase: would block,
- * *put 0). More than was given: ValueError. */
-int pyio_object_write(PyObject *object, const void *data, size_t nbytes,
-                      size_t *put);
+ * is the end. A count beyond the buffer or negative, or no int, is the OSError
+ * that io raises. None: *would_block when given, else BlockingIOError.
+ * PYIO_KEPT: the callee kept a view of the memory (BufferError is set): it
+ * must neither be freed nor used again. */
+#define PYIO_KEPT (-2)
+int pyio_object_read(struct pyio_state *st, PyObject *object, void *data,
+                     size_t nbytes, size_t *got, bool *would_block);
+/* One object.write(memoryview of data). None: all of it, or, from a RawIOBase,
+ * nothing (*would_block, else BlockingIOError). A count out of range is the
+ * OSError that io raises. PYIO_KEPT as above. */
+int pyio_object_write(struct pyio_state *st, PyObject *object,
+                      const void *data, size_t nbytes, size_t *put,
+                      bool *would_block);
 
 #endif

@@ -12,14 +12,15 @@
 
 #define PYIO_STATE_OBJECTS(X)                                                 \
     /* standard library */                                                    \
-    X(PyObject, buffered_iobase) /* _io._BufferedIOBase */                    \
-    X(PyObject, raw_iobase)      /* _io._RawIOBase */                         \
-    X(PyObject, text_iobase)     /* _io._TextIOBase */                        \
-    X(PyObject, file_io)         /* _io.FileIO */                             \
-    X(PyObject, buffered_reader) /* _io.BufferedReader */                     \
-    X(PyObject, buffered_writer) /* _io.BufferedWriter */                     \
-    X(PyObject, buffered_random) /* _io.BufferedRandom */                     \
-    X(PyObject, unsupported)     /* io.UnsupportedOperation */                \
+    X(PyObject, buffered_iobase)    /* _io._BufferedIOBase */                 \
+    X(PyObject, io_buffered_iobase) /* io.BufferedIOBase, the ABC */          \
+    X(PyObject, raw_iobase)         /* _io._RawIOBase */                      \
+    X(PyObject, text_iobase)        /* _io._TextIOBase */                     \
+    X(PyObject, file_io)            /* _io.FileIO */                          \
+    X(PyObject, buffered_reader)    /* _io.BufferedReader */                  \
+    X(PyObject, buffered_writer)    /* _io.BufferedWriter */                  \
+    X(PyObject, buffered_random)    /* _io.BufferedRandom */                  \
+    X(PyObject, unsupported)        /* io.UnsupportedOperation */             \
     /* names used on hot paths */                                             \
     X(PyObject, str_readinto)                                                 \
     X(PyObject, str_read)                                                     \

@@ -1,0 +1,1 @@
+"""Bulk I/O for Python on a C core."""
