@@ -79,20 +79,20 @@ struct cio_test_value {
 };
 
 #define CIO_TEST_VALUE(x)                                                     \
-    _Generic((x), signed char                                                 \
-             : cio_test_signed, char                                          \
-             : cio_test_signed, short                                         \
-             : cio_test_signed, int                                           \
-             : cio_test_signed, long                                          \
-             : cio_test_signed, long long                                     \
-             : cio_test_signed, _Bool                                         \
-             : cio_test_unsigned, unsigned char                               \
-             : cio_test_unsigned, unsigned short                              \
-             : cio_test_unsigned, unsigned                                    \
-             : cio_test_unsigned, unsigned long                               \
-             : cio_test_unsigned, unsigned long long                          \
-             : cio_test_unsigned, default                                     \
-             : cio_test_pointer)(x)
+    _Generic((x),                                                             \
+        signed char: cio_test_signed,                                         \
+        char: cio_test_signed,                                                \
+        short: cio_test_signed,                                               \
+        int: cio_test_signed,                                                 \
+        long: cio_test_signed,                                                \
+        long long: cio_test_signed,                                           \
+        _Bool: cio_test_unsigned,                                             \
+        unsigned char: cio_test_unsigned,                                     \
+        unsigned short: cio_test_unsigned,                                    \
+        unsigned: cio_test_unsigned,                                          \
+        unsigned long: cio_test_unsigned,                                     \
+        unsigned long long: cio_test_unsigned,                                \
+        default: cio_test_pointer)(x)
 
 static inline struct cio_test_value
 cio_test_signed(long long x)
