@@ -1,1 +1,24 @@
-"""Bulk I/O for Python on a C core."""
+"""Bulk I/O for Python on a C core: bounded reads and writes, transfers decided
+in one place, pooled inflate for zip and gzip, typed data streams."""
+
+from pyio_chunked._core import __version__ as __version__
+
+# Names whose modules import what costs at start-up (zipfile, gzip, shutil):
+# they come when first asked for (PEP 562).
+_LAZY: dict[str, str] = {}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    try:
+        module = _LAZY[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -154,5 +154,8 @@ pyio_add_base(PyObject *mod, struct pyio_state *st)
         }
         once = true;
     }
+    if (PyModule_AddStringConstant(mod, "__version__", PYIO_VERSION) < 0) {
+        return -1;
+    }
     return pyio_add_functions(mod, methods);
 }
