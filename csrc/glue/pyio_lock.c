@@ -14,7 +14,7 @@
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t left;
-    uint64_t turns; /* locks left while somebody waited */
+    _Atomic uint64_t turns; /* locks left while somebody waited */
     _Atomic unsigned waiters;
     unsigned generation;
 } wait = {.mutex = PTHREAD_MUTEX_INITIALIZER,
