@@ -55,4 +55,11 @@
  * 8 MiB on ext4. benchmarks/test_transfer.py::mapped_crossing. */
 #define CIO_MAPPED_NBYTES (8 * CIO_MIB)
 
+/* Open folders that one thread keeps while it extracts: the depth of most
+ * trees and a few beside; 8 threads stay far below 1,024 descriptors. */
+#define CIO_TREE_FOLDERS 16
+/* The kernel refuses longer paths in one call (PATH_MAX); folders nested
+ * deeper could be made name by name, but no other program removes them. */
+#define CIO_PATH_NBYTES 4096
+
 #endif
