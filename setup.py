@@ -30,7 +30,18 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 LAYERS = ("base", "io", "transfer", "inflate", "zip", "data", "glue")
-WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Wswitch-enum", "-Wvla", "-Wundef", "-Wimplicit-fallthrough"]
+WARNINGS = [
+    "-Wall",
+    "-Wextra",
+    "-Wshadow",
+    "-Wconversion",
+    "-Wstrict-prototypes",
+    "-Wmissing-prototypes",
+    "-Wswitch-enum",
+    "-Wvla",
+    "-Wundef",
+    "-Wimplicit-fallthrough",
+]
 
 # name: (pkg-config package, library, header, a call that must link)
 LIBRARIES = {

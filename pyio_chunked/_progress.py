@@ -10,9 +10,7 @@ def bar(total: int | None) -> Callable[[int, int | None], None]:
     try:
         from tqdm.auto import tqdm
     except ImportError as error:
-        raise ImportError(
-            "progress=True needs tqdm: pip install 'pyio_chunked[progress]'"
-        ) from error
+        raise ImportError("progress=True needs tqdm: pip install 'pyio_chunked[progress]'") from error
     meter = tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024)
 
     def report(done: int, total: int | None) -> None:

@@ -10,8 +10,9 @@ import re
 import sys
 from pathlib import Path
 
-import pyio_chunked
 import pytest
+
+import pyio_chunked
 
 ROOT = Path(__file__).resolve().parent.parent
 SKIPS = Path(__file__).with_name("skips.txt")
