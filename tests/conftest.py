@@ -20,10 +20,14 @@ SKIPS = Path(__file__).with_name("skips.txt")
 # Children started by tests import the same build, whatever their folder.
 PACKAGE_PARENT = str(Path(pyio_chunked.__file__).resolve().parent.parent)
 os.environ["PYTHONPATH"] = PACKAGE_PARENT
+os.environ["PYTHONSAFEPATH"] = "1"
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 # Which build this is; ./dev says so, python -m pytest alone means "all".
 BUILD = os.environ.get("PYIO_TEST_BUILD", "all")
+assert "PYIO_TEST_BUILD" not in os.environ or Path(PACKAGE_PARENT) != ROOT, (
+    "another build than ./dev's is tested"
+)
 
 try:
     import hypothesis
