@@ -5,7 +5,9 @@ from pyio_chunked._core import __version__ as __version__
 
 # Names whose modules import what costs at start-up (zipfile, gzip, shutil):
 # they come when first asked for (PEP 562).
-_LAZY: dict[str, str] = {}
+_LAZY: dict[str, str] = {
+    "build_info": "_build_info",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -16,6 +18,8 @@ def __getattr__(name: str) -> object:
     except KeyError:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
     value = getattr(import_module(f"{__name__}.{module}"), name)
+    if getattr(value, "__module__", None) == f"{__name__}.{module}":
+        value.__module__ = __name__
     globals()[name] = value
     return value
 

@@ -8,6 +8,7 @@
 #include "glue/pyio.h"
 
 int pyio_add_base(PyObject *mod, struct pyio_state *st);
+int pyio_add_build_info(PyObject *mod, struct pyio_state *st);
 int pyio_add_io(PyObject *mod, struct pyio_state *st);
 int pyio_add_transfer(PyObject *mod, struct pyio_state *st);
 int pyio_add_inflate(PyObject *mod, struct pyio_state *st);
