@@ -36,6 +36,37 @@
 /* DEFLATE can't expand more: RFC 1951 length 258 from at least 2 bits. */
 #define CIO_DEFLATE_MAX_RATIO 1032
 
+/* What is read of an archive's end at first: the end records, and a small
+ * archive's directory with them. A page cache copy of 16 KiB takes 2 us. */
+#define CIO_ZIP_TAIL_NBYTES (16 * CIO_KIB)
+
+/* Members of a directory walked before the caller looks at signals. */
+#define CIO_ZIP_WALK_MEMBERS 65536
+
+/* A local header's extra field is often longer than the directory's (times,
+ * owners): what one read adds to the directory's for it. */
+#define CIO_ZIP_EXTRA_SLACK 64
+
+/* Stored members up to this size are read together with their header and
+ * copied: a copy of 8 KiB costs less than another call. */
+#define CIO_ZIP_COPY_NBYTES (8 * CIO_KIB)
+
+/* Deflated members are inflated whole (libdeflate needs all input) up to this
+ * much input and output: 10 ms of work. Output beyond the second is taken on
+ * a header's word only up to so many times the input. */
+#define CIO_ZIP_WHOLE_IN_NBYTES (4 * CIO_MIB)
+#define CIO_ZIP_WHOLE_OUT_NBYTES (16 * CIO_MIB)
+#define CIO_ZIP_TRUST_NBYTES CIO_MIB
+#define CIO_ZIP_TRUST_RATIO 64
+
+/* An opened member up to this size is inflated whole at its first read. */
+#define CIO_ZIP_OPEN_WHOLE_NBYTES (256 * CIO_KIB)
+
+/* Up to this size a member is read and inflated with the GIL held, when the
+ * page cache has it: about 25 us, against 1 ms and more that a released GIL
+ * costs beside a busy thread. */
+#define CIO_ZIP_ATTACHED_NBYTES (32 * CIO_KIB)
+
 /* Idle memory that the pool may keep: 30 ISA-L states with their buffers. */
 #define CIO_POOL_LIMIT_NBYTES (8 * CIO_MIB)
 

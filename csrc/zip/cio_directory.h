@@ -122,7 +122,8 @@ struct cio_zip_opener {
     struct cio_zip_bounds bounds;
     uint64_t want_off;
     size_t want_nbytes;
-    int phase; /* its own */
+    bool whole_tail; /* set before init: look at all the tail (ends_seen) */
+    int phase;       /* its own */
 };
 void cio_zip_opener_init(struct cio_zip_opener *opener, uint64_t file_nbytes,
                          const struct cio_zip_bounds *bounds);
@@ -193,7 +194,8 @@ struct cio_zip_info {
 
 /* Takes raw and comment over (both from cio_sys->malloc, or NULL when empty),
  * also on failure. foreign: names without the UTF-8 flag are the caller's to
- * decode: cio_directory_rename for each, then cio_directory_index. */
+ * decode, unless the walk marked them RENAMED: cio_directory_rename for each
+ * whose UTF-8 isn't its raw name, then cio_directory_index. */
 enum cio_status cio_directory_init(struct cio_directory *directory,
                                    const struct cio_zip_opener *opener,
                                    uint8_t *raw, size_t raw_nbytes,
@@ -201,7 +203,6 @@ enum cio_status cio_directory_init(struct cio_directory *directory,
 /* The next members, a few ms of work: CIO_MORE while there are more. */
 enum cio_status cio_directory_walk(struct cio_directory *directory,
                                    struct cio_zip_problem *problem);
-/* In ascending order of index. */
 enum cio_status cio_directory_rename(struct cio_directory *directory,
                                      uint32_t index, const char *name,
                                      size_t nbytes);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ * cio_charset.c - UTF-8 validation, and code page 437 to UTF-8.
+ */
+#include "zip/cio_charset.h"
+
+#include "base/cio_bytes.h"
+
+/* The upper half of IBM's code page 437. */
+static const uint16_t cp437[128] = {
+    0x00c7, 0x00fc, 0x00e9, 0x00e2, 0x00e4, 0x00e0, 0x00e5, 0x00e7, 0x00ea,
+    0x00eb, 0x00e8, 0x00ef, 0x00ee, 0x00ec, 0x00c4, 0x00c5, 0x00c9, 0x00e6,
+    0x00c6, 0x00f4, 0x00f6, 0x00f2, 0x00fb, 0x00f9, 0x00ff, 0x00d6, 0x00dc,
+    0x00a2, 0x00a3, 0x00a5, 0x20a7, 0x0192, 0x00e1, 0x00ed, 0x00f3, 0x00fa,
+    0x00f1, 0x00d1, 0x00aa, 0x00ba, 0x00bf, 0x2310, 0x00ac, 0x00bd, 0x00bc,
+    0x00a1, 0x00ab, 0x00bb, 0x2591, 0x2592, 0x2593, 0x2502, 0x2524, 0x2561,
+    0x2562, 0x2556, 0x2555, 0x2563, 0x2551, 0x2557, 0x255d, 0x255c, 0x255b,
+    0x2510, 0x2514, 0x2534, 0x252c, 0x251c, 0x2500, 0x253c, 0x255e, 0x255f,
+    0x255a, 0x2554, 0x2569, 0x2566, 0x2560, 0x2550, 0x256c, 0x2567, 0x2568,
+    0x2564, 0x2565, 0x2559, 0x2558, 0x2552, 0x2553, 0x256b, 0x256a, 0x2518,
+    0x250c, 0x2588, 0x2584, 0x258c, 0x2590, 0x2580, 0x03b1, 0x00df, 0x0393,
+    0x03c0, 0x03a3, 0x03c3, 0x00b5, 0x03c4, 0x03a6, 0x0398, 0x03a9, 0x03b4,
+    0x221e, 0x03c6, 0x03b5, 0x2229, 0x2261, 0x00b1, 0x2265, 0x2264, 0x2320,
+    0x2321, 0x00f7, 0x2248, 0x00b0, 0x2219, 0x00b7, 0x221a, 0x207f, 0x00b2,
+    0x25a0, 0x00a0,
+};
+
+/* Length of the sequence at p, 0 where it isn't one of RFC 3629: no
+ * surrogates, nothing overlong, nothing above U+10FFFF. */
+static size_t
+sequence(const uint8_t *p, size_t nbytes)
+{
+    const uint8_t lead = p[0];
+    uint8_t low = 0x80, high = 0xbf;
+    size_t n;
+
+    if (lead < 0x80) {
+        return 1;
+    }
+    if (lead < 0xc2 || lead > 0xf4) {
+        return 0;
+    }
+    n = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    if (nbytes < n) {
+        return 0;
+    }
+    if (lead == 0xe0) {
+        low = 0xa0;
+    } else if (lead == 0xed) {
+        high = 0x9f;
+    } else if (lead == 0xf0) {
+        low = 0x90;
+    } else if (lead == 0xf4) {
+        high = 0x8f;
+    }
+    if (p[1] < low || p[1] > high) {
+        return 0;
+    }
+    for (size_t i = 2; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    return n;
+}
+
+bool
+cio_utf8_valid(const uint8_t *text, size_t nbytes)
+{
+    size_t at = 0;
+
+    while (at < nbytes) {
+        const size_t n = sequence(text + at, nbytes - at);
+
+        if (n == 0) {
+            return false;
+        }
+        at += n;
+    }
+    return true;
+}
+
+size_t
+cio_cp437_to_utf8(const uint8_t *text, size_t nbytes, uint8_t *out)
+{
+    uint8_t *p = out;
+
+    for (size_t i = 0; i < nbytes; i++) {
+        const unsigned c = text[i] < 0x80 ? text[i] : cp437[text[i] - 0x80];
+
+        if (c < 0x80) {
+            *p++ = (uint8_t)c;
+        } else if (c < 0x800) {
+            *p++ = (uint8_t)(0xc0 | c >> 6);
+            *p++ = (uint8_t)(0x80 | (c & 0x3f));
+        } else {
+            *p++ = (uint8_t)(0xe0 | c >> 12);
+            *p++ = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+            *p++ = (uint8_t)(0x80 | (c & 0x3f));
+        }
+    }
+    return (size_t)(p - out);
+}
