@@ -33,6 +33,25 @@
 #define CIO_GROW_FIRST_NBYTES (16 * CIO_KIB)
 #define CIO_GROW_SLOW_NBYTES (64 * CIO_MIB)
 
+/* A window of the mapped route, populated at once. Larger ones cost page
+ * tables and hold signals; smaller ones one mmap and munmap per few pages.
+ * benchmarks/test_transfer.py::window. */
+#define CIO_WINDOW_NBYTES (2 * CIO_MIB)
+
+/* A kernel copy while somebody wants to see progress: under 50 ms at
+ * page-cache speed. */
+#define CIO_CALL_PROGRESS_NBYTES (16 * CIO_MIB)
+
+/* What a hole is made of at least: the block of every common file system. */
+#define CIO_BLOCK_NBYTES 4096
+
+/* Zeros that are written where a hole can't be punched, in one call. */
+#define CIO_ZEROS_NBYTES (16 * CIO_KIB)
+
+/* Linux keeps no extended attribute, and no list of their names, above this
+ * (XATTR_SIZE_MAX, XATTR_LIST_MAX). */
+#define CIO_XATTR_NBYTES (64 * CIO_KIB)
+
 /* DEFLATE can't expand more: RFC 1951 length 258 from at least 2 bits. */
 #define CIO_DEFLATE_MAX_RATIO 1032
 

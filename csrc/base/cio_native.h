@@ -27,6 +27,18 @@ int cio_native_fdatasync(int fd);
 int cio_native_madvise(void *addr, size_t size, int advice);
 int cio_native_pipe(int fds[2]);
 ssize_t cio_native_getrandom(void *buf, size_t size);
+ssize_t cio_native_flistxattr(int fd, char *list, size_t size);
+ssize_t cio_native_fgetxattr(int fd, const char *name, void *value,
+                             size_t size);
+int cio_native_fsetxattr(int fd, const char *name, const void *value,
+                         size_t size);
+int cio_native_is_network(int fd);
+
+/* Whether the system has any copy inside the kernel (those above). */
+extern const _Bool cio_has_kernel_copies;
+/* Flags and modes beyond POSIX; 0 or -1 where the system lacks them. */
+extern const int cio_map_populate, cio_fallocate_punch;
+extern const int cio_seek_data, cio_seek_hole;
 
 /* Advice values for cio_sys->madvise; no-ops where the system lacks them. */
 extern const int cio_advice_huge, cio_advice_sequential, cio_advice_dont_need;

@@ -69,6 +69,16 @@
     X(int, -1, utimensat,                                                     \
       (int dir, const char *path, const struct timespec times[2], int flags), \
       (dir, path, times, flags))                                              \
+    X(ssize_t, -1, flistxattr, (int fd, char *list, size_t size),             \
+      (fd, list, size))                                                       \
+    X(ssize_t, -1, fgetxattr,                                                 \
+      (int fd, const char *name, void *value, size_t size),                   \
+      (fd, name, value, size))                                                \
+    X(int, -1, fsetxattr,                                                     \
+      (int fd, const char *name, const void *value, size_t size),             \
+      (fd, name, value, size))                                                \
+    /* 1: a network file system, where EIO may mean "not this call" */        \
+    X(int, -1, is_network, (int fd), (fd))                                    \
     X(int, -1, poll, (struct pollfd * fds, nfds_t n, int timeout_ms),         \
       (fds, n, timeout_ms))                                                   \
     X(int, -1, pipe, (int fds[2]), (fds))                                     \

@@ -15,6 +15,8 @@
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
 
 /* From linux/fs.h, which clashes with libc headers on some systems. */
 struct clone_range {
@@ -27,6 +29,12 @@ struct clone_range {
 const int cio_advice_huge = MADV_HUGEPAGE;
 const int cio_advice_sequential = MADV_SEQUENTIAL;
 const int cio_advice_dont_need = MADV_DONTNEED;
+
+const _Bool cio_has_kernel_copies = 1;
+const int cio_map_populate = MAP_POPULATE;
+const int cio_fallocate_punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+const int cio_seek_data = SEEK_DATA;
+const int cio_seek_hole = SEEK_HOLE;
 
 int
 cio_native_clone(int target, int source)
@@ -101,6 +109,53 @@ ssize_t
 cio_native_getrandom(void *buf, size_t size)
 {
     return getrandom(buf, size, 0);
+}
+
+ssize_t
+cio_native_flistxattr(int fd, char *list, size_t size)
+{
+    return flistxattr(fd, list, size);
+}
+
+ssize_t
+cio_native_fgetxattr(int fd, const char *name, void *value, size_t size)
+{
+    return fgetxattr(fd, name, value, size);
+}
+
+int
+cio_native_fsetxattr(int fd, const char *name, const void *value, size_t size)
+{
+    return fsetxattr(fd, name, value, size, 0);
+}
+
+int
+cio_native_is_network(int fd)
+{
+    /* From linux/magic.h and the file systems' own sources. */
+    static const uint32_t magics[] = {
+        0x6969,     /* NFS */
+        0xFF534D42, /* CIFS */
+        0xFE534D42, /* SMB2 */
+        0x517B,     /* SMB */
+        0x00C36400, /* Ceph */
+        0x0BD00BD0, /* Lustre */
+        0x01021997, /* 9p */
+        0x5346414F, /* AFS */
+        0x47504653, /* GPFS */
+        0x65735546, /* FUSE, behind which anything may be */
+    };
+    struct statfs fs;
+
+    if (fstatfs(fd, &fs) < 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++) {
+        if ((uint32_t)fs.f_type == magics[i]) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* CPUs that a cgroup v2 or v1 quota leaves, rounded up; 0: no quota. */

@@ -10,6 +10,18 @@ const int cio_advice_huge = 0;
 const int cio_advice_sequential = 0;
 const int cio_advice_dont_need = 0;
 
+const _Bool cio_has_kernel_copies = 0;
+const int cio_map_populate = 0;
+const int cio_fallocate_punch = 0;
+/* POSIX took them up in 2024; where they are missing nothing is a hole. */
+#ifdef SEEK_DATA
+const int cio_seek_data = SEEK_DATA;
+const int cio_seek_hole = SEEK_HOLE;
+#else
+const int cio_seek_data = -1;
+const int cio_seek_hole = -1;
+#endif
+
 static int
 no_system_call(void)
 {
@@ -109,6 +121,34 @@ cio_native_getrandom(void *buf, size_t size)
     got = read(fd, buf, size);
     (void)close(fd);
     return got;
+}
+
+ssize_t
+cio_native_flistxattr(int fd, char *list, size_t size)
+{
+    (void)fd, (void)list, (void)size;
+    return no_system_call();
+}
+
+ssize_t
+cio_native_fgetxattr(int fd, const char *name, void *value, size_t size)
+{
+    (void)fd, (void)name, (void)value, (void)size;
+    return no_system_call();
+}
+
+int
+cio_native_fsetxattr(int fd, const char *name, const void *value, size_t size)
+{
+    (void)fd, (void)name, (void)value, (void)size;
+    return no_system_call();
+}
+
+int
+cio_native_is_network(int fd)
+{
+    (void)fd;
+    return no_system_call();
 }
 
 unsigned
