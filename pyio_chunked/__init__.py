@@ -6,6 +6,10 @@ from pyio_chunked._core import __version__ as __version__
 # Names whose modules import what costs at start-up (zipfile, gzip, shutil):
 # they come when first asked for (PEP 562).
 _LAZY: dict[str, str] = {
+    "BadStream": "_errors",
+    "CutShort": "_errors",
+    "GzipLimitError": "_errors",
+    "LimitError": "_errors",
     "build_info": "_build_info",
 }
 
