@@ -86,6 +86,26 @@
  * costs beside a busy thread. */
 #define CIO_ZIP_ATTACHED_NBYTES (32 * CIO_KIB)
 
+/* An inflate call gets this much room, so that its output is still in the
+ * second cache when the checksum reads it; ISA-L copies up to 96 KiB for each
+ * call, 32 KiB and less cost every engine. benchmarks/test_gzip.py::piece. */
+#define CIO_INFLATE_PIECE_NBYTES (512 * CIO_KIB)
+/* A whole-buffer engine can't be stopped: 64 MiB take it 50 ms. */
+#define CIO_INFLATE_WHOLE_MAX_NBYTES (64 * CIO_MIB)
+/* Members up to this are tried at once, where the one before was so small.
+ * benchmarks/test_gzip.py::members. */
+#define CIO_INFLATE_SMALL_NBYTES (16 * CIO_KIB)
+#define CIO_INFLATE_SMALL_OUT_NBYTES (64 * CIO_KIB)
+/* No BGZF block holds more (SAM/BAM format specification). */
+#define CIO_BGZF_BLOCK_NBYTES (64 * CIO_KIB)
+/* Windows that several threads share: some 40 blocks each turn. With 2 threads
+ * 8 MiB are the bound. benchmarks/test_gzip.py::bgzf. */
+#define CIO_BGZF_IN_NBYTES CIO_MIB
+#define CIO_BGZF_OUT_NBYTES (4 * CIO_MIB)
+/* A size field may ask for this many times the compressed bytes at once;
+ * beyond it memory follows what arrives. Text packs 3 to 10 times. */
+#define CIO_SIZE_HINT_RATIO 16
+
 /* Idle memory that the pool may keep: 30 ISA-L states with their buffers. */
 #define CIO_POOL_LIMIT_NBYTES (8 * CIO_MIB)
 

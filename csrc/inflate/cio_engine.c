@@ -86,6 +86,13 @@ cio_inflate_within(struct cio_whole *whole)
     return inflate_whole(whole, false);
 }
 
+enum cio_status
+cio_inflate_try(struct cio_whole *whole)
+{
+    return whole_engine == &cio_zlib_whole ? CIO_ERR_LIMIT
+                                           : whole_engine->inflate(whole);
+}
+
 /* ------------------------------------------------------------------ streams
  */
 
@@ -107,6 +114,17 @@ cio_inflater_take(bool checked)
     return inflater;
 }
 
+struct cio_inflater *
+cio_inflater_take_window(int window_bits)
+{
+    struct cio_inflater *inflater = cio_inflater_take(false);
+
+    if (inflater != NULL) {
+        cio_zlib_window(inflater, window_bits);
+    }
+    return inflater;
+}
+
 void
 cio_inflater_give(struct cio_inflater *inflater)
 {
@@ -123,21 +141,30 @@ cio_inflater_reset(struct cio_inflater *inflater)
 }
 
 enum cio_status
+cio_inflater_poke(struct cio_inflater *inflater, struct cio_span *span)
+{
+    enum cio_status status;
+
+    if (inflater->ended) {
+        return inflater->text == NULL ? CIO_EOF : CIO_ERR_DATA;
+    }
+    status = inflater->engine->step(inflater, span);
+    inflater->pending = span->out_used == span->out_nbytes;
+    if (status != CIO_OK) {
+        inflater->ended = status != CIO_ERR_NOMEM;
+        inflater->pending = false;
+    }
+    return status;
+}
+
+enum cio_status
 cio_inflater_step(struct cio_inflater *inflater, struct cio_span *span)
 {
     enum cio_status status = CIO_OK;
 
-    while (!inflater->ended && span->out_used < span->out_nbytes
+    while (status == CIO_OK && span->out_used < span->out_nbytes
            && (span->in_used < span->in_nbytes || inflater->pending)) {
-        status = inflater->engine->step(inflater, span);
-        inflater->pending = span->out_used == span->out_nbytes;
-        if (status != CIO_OK) {
-            inflater->ended = status != CIO_ERR_NOMEM;
-            inflater->pending = false;
-        }
-    }
-    if (status == CIO_OK && inflater->ended) {
-        status = inflater->text == NULL ? CIO_EOF : CIO_ERR_DATA;
+        status = cio_inflater_poke(inflater, span);
     }
     return status;
 }

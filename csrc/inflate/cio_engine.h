@@ -65,6 +65,11 @@ enum cio_status cio_inflate_whole(struct cio_whole *whole);
  * room is needed; nothing in out counts then. */
 enum cio_status cio_inflate_within(struct cio_whole *whole);
 
+/* A guess: as within, checked, but nobody judges, no CRC is made, and where
+ * zlib is the only engine nothing is tried (CIO_ERR_LIMIT). Only CIO_OK means
+ * something; anything else: go the safe way. */
+enum cio_status cio_inflate_try(struct cio_whole *whole);
+
 /* ------------------------------------------------------------------ streams
  */
 
@@ -72,6 +77,8 @@ struct cio_inflater; /* a pooled piece */
 
 /* `checked` as above. NULL: out of memory. Ready for a raw stream's start. */
 struct cio_inflater *cio_inflater_take(bool checked);
+/* zlib's, for raw data whose distances may be at most 1 << window_bits. */
+struct cio_inflater *cio_inflater_take_window(int window_bits);
 /* Gives it back, in whatever state; NULL is fine. */
 void cio_inflater_give(struct cio_inflater *inflater);
 /* Ready for another stream's start; the lease goes on. */
@@ -86,6 +93,9 @@ void cio_inflater_reset(struct cio_inflater *inflater);
  * Output windows up to 32 KiB cost a copy of the window for each call: use
  * 128 KiB and more. */
 enum cio_status cio_inflater_step(struct cio_inflater *inflater,
+                                  struct cio_span *span);
+/* One native call, even without room: the end of a stream may be in sight. */
+enum cio_status cio_inflater_poke(struct cio_inflater *inflater,
                                   struct cio_span *span);
 /* zlib's words, or the like; static. */
 const char *cio_inflater_text(const struct cio_inflater *inflater);

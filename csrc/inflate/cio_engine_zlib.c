@@ -72,8 +72,17 @@ zlib_reset(struct cio_inflater *inflater)
 {
     struct zlib_state *state = (struct zlib_state *)inflater;
 
-    (void)inflateReset(&state->stream);
+    /* The window's size too: the last user may have asked for less. */
+    (void)inflateReset2(&state->stream, RAW_WINDOW_BITS);
     state->stream.msg = NULL;
+}
+
+void
+cio_zlib_window(struct cio_inflater *inflater, int window_bits)
+{
+    struct zlib_state *state = (struct zlib_state *)inflater;
+
+    (void)inflateReset2(&state->stream, -window_bits);
 }
 
 static enum cio_status
