@@ -39,9 +39,11 @@ bare() {
     }
     # How this machine reaches its package sources.
     cp -L /etc/resolv.conf /etc/hosts "$work/$1/etc/"
-    for file in /etc/pip.conf /etc/ssl/certs/ca-certificates.crt /etc/apt/apt.conf.d/*proxy*; do
+    for file in /etc/pip.conf /etc/apt/apt.conf.d/*proxy*; do
         [ ! -f "$file" ] || { mkdir -p "$work/$1$(dirname "$file")" && cp -L "$file" "$work/$1$file"; }
     done
+    # Not at its usual place, where installing ca-certificates would overwrite it.
+    [ ! -f "${PIP_CERT:-}" ] || cp -L "$PIP_CERT" "$work/$1/root/certificates.pem"
     tar -C "$work" -cf "$work/$1.tar" "$1"
     rm -rf --one-file-system "${work:?}/$1"
 }
@@ -59,7 +61,7 @@ in_root() {
     for verb in "$@"; do
         say "$suite: ./dev $verb"
         chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-            ${PIP_CERT:+PIP_CERT="$PIP_CERT"} sh -c "cd /clone && ./dev $verb"
+            ${PIP_CERT:+PIP_CERT=/root/certificates.pem} sh -c "cd /clone && ./dev $verb"
     done
     umount "$root/proc"
     mounted=
