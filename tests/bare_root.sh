@@ -5,6 +5,7 @@
 # second root, `./dev test` alone. As root, where debootstrap is.
 #
 #   tests/bare_root.sh [SUITE...]     (default: bookworm trixie)
+#   tests/bare_root.sh --wheel [SUITE...]   dist/*.whl instead, without a compiler
 #
 # The roots take packages from where this machine takes them.
 
@@ -68,11 +69,41 @@ in_root() {
     rm -rf --one-file-system "$root"
 }
 
-[ $# -gt 0 ] || set -- bookworm trixie
+# try_wheel SUITE: the wheels of dist that fit, in a root without a compiler.
+try_wheel() {
+    root=$work/root-$1
+    mkdir "$root"
+    tar -C "$root" --strip-components=1 -xf "$work/$1.tar"
+    mount -t proc proc "$root/proc"
+    mounted="$root/proc $mounted"
+    mkdir "$root/wheels"
+    cp dist/*.whl "$root/wheels"
+    chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+        sh -ec 'apt-get -qq update && apt-get -qq install -y --no-install-recommends python3-venv >/dev/null
+            ! command -v cc
+            python3 -m venv /venv
+            /venv/bin/pip install -q --no-index --find-links /wheels pyio_chunked
+            cd / && /venv/bin/pyio-chunked demo'
+    umount "$root/proc"
+    mounted=
+    rm -rf --one-file-system "$root"
+}
+
+wheels=
+[ "${1:-}" != --wheel ] || { wheels=yes; shift; }
+if [ $# -eq 0 ]; then
+    # A wheel fits the Python that built it, which is this suite's.
+    # shellcheck disable=SC1091
+    if [ -n "$wheels" ]; then set -- "$(. /etc/os-release && echo "$VERSION_CODENAME")"; else set -- bookworm trixie; fi
+fi
 for suite in "$@"; do
     bare "$suite"
-    in_root "$suite" demo test
-    in_root "$suite" test
+    if [ -n "$wheels" ]; then
+        try_wheel "$suite"
+    else
+        in_root "$suite" demo test
+        in_root "$suite" test
+    fi
     rm -f "$work/$suite.tar"
 done
 say "all passed: $*"
