@@ -132,4 +132,12 @@
  * deeper could be made name by name, but no other program removes them. */
 #define CIO_PATH_NBYTES 4096
 
+/* A typed stream's buffer: from 16 KiB on one write per full buffer costs less
+ * than a tenth of composing the values. benchmarks/test_data.py. The least one
+ * holds any scalar with its prefix. */
+#define CIO_DATA_BUFFER_NBYTES (64 * CIO_KIB)
+#define CIO_DATA_BUFFER_LEAST_NBYTES 64
+/* What ShortReadError keeps of a value that the source did not finish. */
+#define CIO_DATA_PARTIAL_NBYTES (64 * CIO_KIB)
+
 #endif

@@ -30,7 +30,8 @@
     X(PyTypeObject, file_type)                                                \
     /* data */                                                                \
     X(PyTypeObject, data_writer_type)                                         \
-    X(PyTypeObject, data_reader_type)
+    X(PyTypeObject, data_reader_type)                                         \
+    X(PyObject, short_read_error)
 
 struct pyio_state {
 #define X(type, name) type *name;

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ * pyio_data.h - what the files of typed streams share: the two stream objects
+ * and the few ways to put bytes in and get them out.
+ *
+ * Why      DataWriter and DataReader have many methods for a value each, in
+ *          files by kind (scalars, text, arrays, records, Java's names). All
+ *          of them rest on the calls below.
+ * Owner    A stream owns its buffer, its reference to the target or source,
+ *          and the descriptor of a path that it opened itself.
+ * Threads  The GIL guards fast paths, which neither detach nor call Python;
+ *          everything else enters the stream's lock. Functions that end in
+ *          _locked are called with it held.
+ */
+#ifndef PYIO_DATA_H
+#define PYIO_DATA_H
+
+#include "glue/pyio.h"
+
+#include <structmember.h>
+
+#include "data/cio_format.h"
+#include "data/cio_type.h"
+
+/* Where the bytes go to or come from; the first part of both streams. */
+struct data_stream {
+    PyObject_HEAD
+    /* As _io._IOBase has them: its type says where they are. */
+    PyObject *dict, *weakrefs;
+    /* The writer: from where to where there is room; the reader: the bytes at
+     * hand. Equal while the stream is closed, so that a fast path need not
+     * look. */
+    uint8_t *next, *limit;
+    bool swap; /* the stream's order is not this machine's */
+    struct pyio_lock lock;
+    /* above: what fast paths touch */
+    bool ready;      /* __init__ came to its end */
+    bool closed;     /* no further call works */
+    bool detached;   /* ... because of detach */
+    bool unbuffered; /* buffer_size=0 */
+    bool owns_fd;    /* a path: we opened it */
+    char order;      /* '<' or '>' */
+    enum pyio_stream_kind kind;
+    int fd;           /* PATH and FD; others are asked each time */
+    PyObject *object; /* the target or source as given */
+    uint8_t *buffer;  /* NULL: not needed yet */
+    size_t capacity;
+};
+
+struct pyio_writer {
+    struct data_stream s;
+    int64_t flushed; /* bytes that reached the target */
+};
+
+struct pyio_reader {
+    struct data_stream s;
+    Py_buffer view;     /* a Buffer as source; view.obj NULL otherwise */
+    int64_t end_offset; /* position in the source of s.limit */
+    bool memory;        /* the source is a Buffer: s.limit is its end */
+    bool positional;    /* a path: pread at end_offset */
+    bool seekable;
+};
+
+static inline struct pyio_writer *
+as_writer(PyObject *op)
+{
+    return (struct pyio_writer *)op;
+}
+
+static inline struct pyio_reader *
+as_reader(PyObject *op)
+{
+    return (struct pyio_reader *)op;
+}
+
+static inline size_t
+stream_room(const struct data_stream *s)
+{
+    return (size_t)(s->limit - s->next);
+}
+
+static inline size_t
+writer_pending(const struct pyio_writer *w)
+{
+    return (size_t)(w->s.next - w->s.buffer);
+}
+
+/* -------------------------------------------------- both (pyio_data.c) */
+
+#define DATA_BUFFER_MIN_NBYTES 4096
+
+/* byteorder and buffer_size of a constructor; both may be NULL. */
+int data_stream_init(struct data_stream *s, PyObject *byteorder,
+                     PyObject *buffer_size);
+/* ValueError when closed, detached or not initialised. */
+int data_stream_check(const struct data_stream *s);
+/* Lock and check. -1: not entered. */
+int data_stream_enter(struct data_stream *s);
+void data_stream_leave(struct data_stream *s);
+/* The descriptor to use now; -2: the object's methods are. */
+int data_stream_fd(struct data_stream *s);
+/* Calls object.name() where there is such a method. */
+int data_stream_call(struct data_stream *s, const char *name);
+/* Position of the object or descriptor; *seekable false: it has none. */
+int data_stream_position(struct data_stream *s, int64_t *position,
+                         bool *seekable);
+/* OSError, or what a handler raised, with `transferred` and the name. */
+int data_stream_failed(const struct data_stream *s, int sys_errno,
+                       uint64_t transferred);
+/* The memory of the buffer was kept by the callee: go on with another. */
+void data_stream_abandon_buffer(struct data_stream *s);
+int data_stream_traverse(PyObject *op, visitproc visit, void *arg);
+int data_stream_clear(PyObject *op);
+void data_stream_dealloc(PyObject *op);
+extern PyGetSetDef data_stream_getset[];
+extern PyMemberDef data_stream_members[];
+PyObject *data_stream_enter_context(PyObject *op, PyObject *ignored);
+/* A socket with a timeout said EAGAIN: wait for `events` as it would. */
+int data_stream_wait(struct data_stream *s, int fd, short events,
+                     uint64_t transferred);
+
+/* Index of the type that a name or a struct code means; ValueError. */
+int data_type_of(PyObject *name, enum cio_type *type);
+/* OverflowError. */
+int data_range_error(PyObject *value, enum cio_type type);
+/* *bits of a Python value by type: conversion, range. Any number of Python's
+ * may be called on the way: no lock is held. */
+int data_bits_of(PyObject *value, enum cio_type type, uint64_t *bits);
+PyObject *data_value_of(uint64_t bits, enum cio_type type);
+/* A value that the source did not finish: what there was of its prefix and of
+ * the rest. */
+struct data_short {
+    const char *name; /* of what was to be read */
+    uint64_t expected;
+    const void *head, *body;
+    size_t head_nbytes, body_nbytes;
+    int64_t offset;
+};
+/* Raises ShortReadError. */
+int data_short_read(struct pyio_state *st, const struct data_short *what);
+
+/* ------------------------------------------- writer (pyio_data_writer.c) */
+
+extern PyType_Spec pyio_data_writer_spec;
+/* head and body as one value: all of it or nothing of it is accepted, as far
+ * as it fits the buffer. No lock held. */
+int writer_put(struct pyio_writer *w, const void *head, size_t head_nbytes,
+               const void *body, size_t body_nbytes);
+/* Everything that is buffered to the target. */
+int writer_drain_locked(struct pyio_writer *w);
+/* Bytes to the target, in front of which nothing is buffered. *put is right on
+ * failure too. PYIO_KEPT: the memory may not be freed. */
+int writer_emit_locked(struct pyio_writer *w, const uint8_t *data,
+                       size_t nbytes, size_t *put);
+/* Room for nbytes <= capacity; drains as needed. */
+int writer_room_locked(struct pyio_writer *w, size_t nbytes);
+/* Composed memory to the target of an unbuffered writer. */
+int writer_send_locked(struct pyio_writer *w, const uint8_t *data,
+                       size_t nbytes);
+int writer_tell_locked(struct pyio_writer *w, int64_t *position);
+int writer_init(struct pyio_writer *w, PyObject *target, PyObject *byteorder,
+                PyObject *buffer_size);
+extern PyMethodDef pyio_data_put_methods[];
+/* As methods, shared with java.DataOutput (pyio_data_writer_file.c). */
+PyObject *writer_flush(PyObject *op, PyObject *ignored);
+PyObject *writer_close(PyObject *op, PyObject *ignored);
+PyObject *writer_detach(PyObject *op, PyObject *ignored);
+PyObject *writer_exit(PyObject *op, PyObject *args);
+void writer_finalize(PyObject *op);
+
+/* ------------------------------------------- reader (pyio_data_reader.c) */
+
+extern PyType_Spec pyio_data_reader_spec;
+int64_t reader_tell_locked(const struct pyio_reader *r);
+/* At least nbytes at s.next, or all there are before the end: look at
+ * stream_room. The buffer grows with what arrives. */
+int reader_fill_locked(struct pyio_reader *r, size_t nbytes);
+/* Fill or raise ShortReadError, with the position where it was. */
+int reader_need_locked(struct pyio_reader *r, size_t nbytes, const char *what);
+/* Out of line part of a scalar read: enters, fills, and leaves with nbytes at
+ * s.next. Nothing of Python runs between its return and the caller's use. */
+int reader_need(struct pyio_reader *r, size_t nbytes, const char *what);
+/* Exactly nbytes that begin `skip` bytes behind the position (a prefix) to
+ * memory; skip bytes are at hand. Moves the position behind them. A short
+ * source: ShortReadError. After any failure the position is where it was. */
+int reader_copy_locked(struct pyio_reader *r, size_t skip, uint8_t *data,
+                       size_t nbytes, const char *what);
+/* The same as a new bytes object that grows with what arrives. */
+PyObject *reader_bytes_locked(struct pyio_reader *r, size_t skip,
+                              uint64_t nbytes, const char *what);
+/* Bytes from here to the end where that is known: 1; 0 where not; -1. */
+int reader_remaining_locked(struct pyio_reader *r, uint64_t *nbytes);
+int reader_init(struct pyio_reader *r, PyObject *source, PyObject *byteorder,
+                PyObject *buffer_size);
+/* Bytes at most nbytes, fewer at the end. */
+PyObject *reader_upto_locked(struct pyio_reader *r, uint64_t nbytes);
+int reader_upto_into_locked(struct pyio_reader *r, uint8_t *data,
+                            size_t nbytes, size_t *filled);
+/* Forward by nbytes; ShortReadError where the source ends before. */
+int reader_skip_locked(struct pyio_reader *r, uint64_t nbytes,
+                       const char *what);
+/* The source stands where the stream does, as far as it can be moved. */
+int reader_sync_locked(struct pyio_reader *r);
+int reader_seek_locked(struct pyio_reader *r, int64_t offset, int whence);
+/* One read of the source straight to the buffer's end. */
+int reader_fetch_locked(struct pyio_reader *r, size_t nbytes);
+/* As methods, shared with java.DataInput (pyio_data_reader_file.c). */
+PyObject *reader_close(PyObject *op, PyObject *ignored);
+PyObject *reader_detach(PyObject *op, PyObject *ignored);
+PyObject *reader_exit(PyObject *op, PyObject *args);
+PyObject *reader_tell(PyObject *op, PyObject *ignored);
+int reader_traverse(PyObject *op, visitproc visit, void *arg);
+int reader_clear(PyObject *op);
+void reader_dealloc(PyObject *op);
+void reader_finalize(PyObject *op);
+extern PyMethodDef pyio_data_get_methods[];
+
+#endif

@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: MIT
+ * pyio_data_reader.c - DataReader: its source, the bytes at hand, and how a
+ * value that did not come whole is given back.
+ *
+ * The bytes at hand are [s.next, s.limit); end_offset is the source's position
+ * of s.limit. A value is taken only when all of it is there, so that a short
+ * read, a signal handler that raises or an error leaves the position where it
+ * was. What went straight to a caller's memory is put back in front.
+ */
+#include "glue/pyio_data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cio_bytes.h"
+
+/* --------------------------------------------------------------- source */
+
+/* One read of a descriptor; 0 or an errno. */
+static int
+read_once(const struct pyio_reader *r, int fd, uint8_t *data, size_t nbytes,
+          size_t *got)
+{
+    const size_t want = cio_min_size(nbytes, CIO_SLICE_NBYTES);
+    const int64_t offset = r->end_offset;
+    const bool positional = r->positional;
+    ssize_t n;
+    int sys_errno;
+
+    Py_BEGIN_ALLOW_THREADS
+    n = positional ? cio_sys->pread(fd, data, want, offset)
+                   : cio_sys->read(fd, data, want);
+    sys_errno = errno;
+    Py_END_ALLOW_THREADS
+    *got = n < 0 ? 0 : (size_t)n;
+    return n < 0 ? sys_errno : 0;
+}
+
+static int
+fetch_from_fd(struct pyio_reader *r, uint8_t *data, size_t nbytes, size_t *got)
+{
+    int error;
+
+    do {
+        const int fd = data_stream_fd(&r->s);
+
+        if (fd < 0) {
+            return -1;
+        }
+        error = read_once(r, fd, data, nbytes, got);
+        if (error == EAGAIN && r->s.kind == PYIO_STREAM_SOCKET) {
+            if (data_stream_wait(&r->s, fd, POLLIN, 0) < 0) {
+                return -1;
+            }
+        } else if (error != 0 && error != EINTR) {
+            return data_stream_failed(&r->s, error, 0);
+        }
+        if (error != 0 && PyErr_CheckSignals() < 0) {
+            return -1;
+        }
+    } while (error != 0);
+    return 0;
+}
+
+/* One read of the source; *got 0 is its end. */
+static int
+fetch(struct pyio_reader *r, uint8_t *data, size_t nbytes, size_t *got)
+{
+    int result;
+
+    *got = 0;
+    if (r->memory) {
+        return 0;
+    }
+    switch (r->s.kind) {
+    case PYIO_STREAM_PATH:
+    case PYIO_STREAM_FD:
+    case PYIO_STREAM_RAW:
+    case PYIO_STREAM_SOCKET:
+        result = fetch_from_fd(r, data, nbytes, got);
+        break;
+    case PYIO_STREAM_BUFFERED:
+    case PYIO_STREAM_FILE:
+    case PYIO_STREAM_OBJECT:
+        result = pyio_object_read(pyio_state_of(Py_TYPE(r)), r->s.object, data,
+                                  nbytes, got, NULL);
+        break;
+    default:
+        Py_UNREACHABLE();
+    }
+    r->end_offset += (int64_t)*got;
+    return result;
+}
+
+static bool
+reads_by_descriptor(const struct pyio_reader *r)
+{
+    return r->s.kind == PYIO_STREAM_PATH || r->s.kind == PYIO_STREAM_FD
+           || r->s.kind == PYIO_STREAM_RAW || r->s.kind == PYIO_STREAM_SOCKET;
+}
+
+/* --------------------------------------------------------------- buffer */
+
+/* What is at hand moves to the front of a buffer that holds more than it. */
+static int
+make_room(struct pyio_reader *r, size_t nbytes)
+{
+    struct data_stream *const s = &r->s;
+    const size_t at_hand = stream_room(s);
+    size_t capacity = s->capacity;
+    uint8_t *larger;
+
+    if (s->buffer != NULL && at_hand < capacity) {
+        memmove(s->buffer, s->next, at_hand);
+        s->next = s->buffer;
+        s->limit = s->buffer + at_hand;
+        return 0;
+    }
+    if (s->buffer != NULL) { /* full, and still too small: it grows */
+        capacity = cio_min_size(capacity < CIO_GROW_SLOW_NBYTES
+                                    ? 2 * capacity
+                                    : capacity + capacity / 2,
+                                cio_min_size(nbytes, (size_t)PY_SSIZE_T_MAX));
+    }
+    larger = cio_sys->malloc(capacity);
+    if (larger == NULL) {
+        (void)PyErr_NoMemory();
+        return -1;
+    }
+    if (at_hand != 0) {
+        memcpy(larger, s->next, at_hand);
+    }
+    cio_free(s->buffer);
+    s->buffer = s->next = larger;
+    s->limit = larger + at_hand;
+    s->capacity = capacity;
+    return 0;
+}
+
+int
+reader_fetch_locked(struct pyio_reader *r, size_t nbytes)
+{
+    struct data_stream *const s = &r->s;
+    size_t want, got;
+    int result;
+
+    if (s->buffer == NULL || s->limit == s->buffer + s->capacity
+        || nbytes > (size_t)(s->buffer + s->capacity - s->limit)) {
+        if (make_room(r, stream_room(s) + nbytes) < 0) {
+            return -1;
+        }
+    }
+    want = (size_t)(s->buffer + s->capacity - s->limit);
+    if (s->unbuffered) {
+        want = cio_min_size(want, nbytes);
+    }
+    result = fetch(r, s->limit, want, &got);
+    if (result < 0) {
+        if (result == PYIO_KEPT) {
+            data_stream_abandon_buffer(s);
+        }
+        return -1;
+    }
+    s->limit += got;
+    return got != 0;
+}
+
+int
+reader_fill_locked(struct pyio_reader *r, size_t nbytes)
+{
+    while (stream_room(&r->s) < nbytes && !r->memory) {
+        const int result = reader_fetch_locked(r, nbytes - stream_room(&r->s));
+
+        if (result <= 0) {
+            return result;
+        }
+    }
+    return 0;
+}
+
+int64_t
+reader_tell_locked(const struct pyio_reader *r)
+{
+    return r->end_offset - (int64_t)stream_room(&r->s);
+}
+
+/* The value at the position: skip bytes of it are at hand, nbytes lie at data.
+ */
+static int
+raise_short(struct pyio_reader *r, uint64_t expected, size_t skip,
+            const void *data, size_t nbytes, const char *what)
+{
+    const struct data_short value = {
+        what, expected, r->s.next, data, skip, nbytes, reader_tell_locked(r)};
+
+    return data_short_read(pyio_state_of(Py_TYPE(r)), &value);
+}
+
+int
+reader_need_locked(struct pyio_reader *r, size_t nbytes, const char *what)
+{
+    if (reader_fill_locked(r, nbytes) < 0) {
+        return -1;
+    }
+    return stream_room(&r->s) >= nbytes
+               ? 0
+               : raise_short(r, nbytes, stream_room(&r->s), NULL, 0, what);
+}
+
+int
+reader_need(struct pyio_reader *r, size_t nbytes, const char *what)
+{
+    int result;
+
+    if (data_stream_enter(&r->s) < 0) {
+        return -1;
+    }
+    result = reader_need_locked(r, nbytes, what);
+    data_stream_leave(&r->s);
+    return result;
+}
+
+/* ------------------------------------------------------- straight reads */
+
+/* Bytes that went to a caller's memory come first again: [s.next, + skip) and
+ * data become the bytes at hand. */
+static int
+put_back(struct pyio_reader *r, size_t skip, const uint8_t *data,
+         size_t nbytes)
+{
+    struct data_stream *const s = &r->s;
+    PyObject *const exception = pyio_exception_take();
+    const size_t whole = skip + nbytes;
+    uint8_t *memory;
+
+    if (whole <= stream_room(s)) { /* nothing was read past them */
+        pyio_exception_give(exception);
+        return 0;
+    }
+    if (r->positional) { /* they can be read again */
+        r->end_offset -= (int64_t)(whole - stream_room(s));
+        pyio_exception_give(exception);
+        return 0;
+    }
+    memory = cio_sys->malloc(whole > s->capacity ? whole : s->capacity);
+    if (memory == NULL) {
+        Py_XDECREF(exception);
+        s->next = s->limit;
+        (void)PyErr_NoMemory();
+        return -1;
+    }
+    if (skip != 0) {
+        memcpy(memory, s->next, skip);
+    }
+    memcpy(memory + skip, data, nbytes);
+    cio_free(s->buffer);
+    s->buffer = s->next = memory;
+    s->limit = memory + whole;
+    s->capacity = whole > s->capacity ? whole : s->capacity;
+    pyio_exception_give(exception);
+    return 0;
+}
+
+/* More of a value to its destination: straight from a descriptor, through the
+ * buffer from an object (whose readinto may keep the view that it gets). The
+ * buffer's own bytes stay as they are. */
+static int
+fetch_more(struct pyio_reader *r, uint8_t *data, size_t nbytes, size_t *got)
+{
+    uint8_t *piece;
+    int result;
+
+    if (reads_by_descriptor(r) || r->memory) {
+        return fetch(r, data, nbytes, got);
+    }
+    nbytes = cio_min_size(nbytes, CIO_DATA_BUFFER_NBYTES);
+    piece = cio_sys->malloc(nbytes);
+    if (piece == NULL) {
+        (void)PyErr_NoMemory();
+        return -1;
+    }
+    result = fetch(r, piece, nbytes, got);
+    if (result == PYIO_KEPT) {
+        return -1; /* the piece is the keeper's now */
+    }
+    memcpy(data, piece, *got);
+    cio_free(piece);
+    return result;
+}
+
+/* nbytes to memory, or less at the end; the position has not moved yet. After
+ * a failure it is where it was. */
+static int
+copy_upto(struct pyio_reader *r, size_t skip, uint8_t *data, size_t nbytes,
+          size_t *filled)
+{
+    size_t got = 1;
+    int result = 0;
+
+    *filled = cio_min_size(stream_room(&r->s) - skip, nbytes);
+    if (*filled != 0) {
+        memcpy(data, r->s.next + skip, *filled);
+    }
+    while (*filled < nbytes && result == 0 && got != 0) {
+        result = fetch_more(r, data + *filled, nbytes - *filled, &got);
+        *filled += got;
+        if (result == 0 && *filled < nbytes && PyErr_CheckSignals() < 0) {
+            result = -1;
+        }
+    }
+    if (result < 0) {
+        (void)put_back(r, skip, data, *filled);
+    }
+    return result;
+}
+
+/* Behind a value of which `filled` bytes, after skip, were copied. */
+static void
+pass(struct pyio_reader *r, size_t skip, size_t filled)
+{
+    r->s.next += cio_min_size(skip + filled, stream_room(&r->s));
+}
+
+int
+reader_copy_locked(struct pyio_reader *r, size_t skip, uint8_t *data,
+                   size_t nbytes, const char *what)
+{
+    size_t filled;
+
+    if (copy_upto(r, skip, data, nbytes, &filled) < 0) {
+        return -1;
+    }
+    if (filled == nbytes) {
+        pass(r, skip, filled);
+        return 0;
+    }
+    if (put_back(r, skip, data, filled) == 0) {
+        (void)raise_short(r, skip + nbytes, skip, data, filled, what);
+    }
+    return -1;
+}
+
+int
+reader_upto_into_locked(struct pyio_reader *r, uint8_t *data, size_t nbytes,
+                        size_t *filled)
+{
+    if (copy_upto(r, 0, data, nbytes, filled) < 0) {
+        return -1;
+    }
+    pass(r, 0, *filled);
+    return 0;
+}
+
+/* Room that the bytes at hand, or the file's size, vouch for; one more to see
+ * the end where the end is looked for. */
+static int
+first_capacity(struct pyio_reader *r, size_t skip, uint64_t nbytes,
+               size_t *capacity)
+{
+    uint64_t left = 0;
+    const int known = reader_remaining_locked(r, &left);
+
+    if (known < 0) {
+        return -1;
+    }
+    left = known && left > skip ? left - skip + 1 : 0;
+    left = cio_max_u64(left, stream_room(&r->s) - skip);
+    left = cio_max_u64(left, CIO_GROW_FIRST_NBYTES);
+    *capacity = (size_t)cio_min_u64(cio_min_u64(left, nbytes),
+                                    (uint64_t)PY_SSIZE_T_MAX);
+    return 0;
+}
+
+static int
+gather(struct pyio_reader *r, struct pyio_result *result, uint64_t nbytes)
+{
+    size_t got = 1;
+
+    while (result->nbytes < nbytes && got != 0) {
+        if (result->nbytes == result->capacity
+            && pyio_result_grow(result, (size_t)cio_min_u64(
+                                            nbytes, (uint64_t)PY_SSIZE_T_MAX))
+                   < 0) {
+            return -1;
+        }
+        if (fetch_more(r, result->data + result->nbytes,
+                       (size_t)cio_min_u64(nbytes - result->nbytes,
+                                           result->capacity - result->nbytes),
+                       &got)
+            < 0) {
+            return -1;
+        }
+        result->nbytes += got;
+        if (result->nbytes < nbytes && PyErr_CheckSignals() < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* nbytes, or less at the end; what is at hand is taken only with success. */
+static int
+gather_all(struct pyio_reader *r, size_t skip, uint64_t nbytes,
+           struct pyio_result *result)
+{
+    size_t capacity;
+
+    result->bytes = NULL;
+    if (first_capacity(r, skip, nbytes, &capacity) < 0
+        || pyio_result_init(result, capacity) < 0) {
+        return -1;
+    }
+    result->nbytes = (size_t)cio_min_u64(stream_room(&r->s) - skip, nbytes);
+    memcpy(result->data, r->s.next + skip, result->nbytes);
+    if (gather(r, result, nbytes) == 0) {
+        return 0;
+    }
+    (void)put_back(r, skip, result->data, result->nbytes);
+    pyio_result_drop(result);
+    return -1;
+}
+
+PyObject *
+reader_bytes_locked(struct pyio_reader *r, size_t skip, uint64_t nbytes,
+                    const char *what)
+{
+    struct data_stream *const s = &r->s;
+    struct pyio_result result;
+    PyObject *bytes;
+
+    if (nbytes <= stream_room(s) - skip) {
+        bytes = PyBytes_FromStringAndSize((char *)s->next + skip,
+                                          (Py_ssize_t)nbytes);
+        s->next += bytes == NULL ? 0 : skip + (size_t)nbytes;
+        return bytes;
+    }
+    if (r->memory) {
+        (void)raise_short(r, skip + nbytes, stream_room(s), NULL, 0, what);
+        return NULL;
+    }
+    if (gather_all(r, skip, nbytes, &result) < 0) {
+        return NULL;
+    }
+    if (result.nbytes == nbytes) {
+        s->next = s->limit;
+        return pyio_result_finish(&result);
+    }
+    if (put_back(r, skip, result.data, result.nbytes) == 0) {
+        (void)raise_short(r, skip + nbytes, skip, result.data, result.nbytes,
+                          what);
+    }
+    pyio_result_drop(&result);
+    return NULL;
+}
+
+PyObject *
+reader_upto_locked(struct pyio_reader *r, uint64_t nbytes)
+{
+    struct pyio_result result;
+
+    if (r->memory || nbytes <= stream_room(&r->s)) {
+        nbytes = cio_min_u64(nbytes, stream_room(&r->s));
+        return reader_bytes_locked(r, 0, nbytes, "read");
+    }
+    if (gather_all(r, 0, nbytes, &result) < 0) {
+        return NULL;
+    }
+    r->s.next = r->s.limit;
+    return pyio_result_finish(&result);
+}
+
+int
+reader_remaining_locked(struct pyio_reader *r, uint64_t *nbytes)
+{
+    struct stat st;
+    int64_t at = r->end_offset;
+    bool seekable = true;
+    int fd;
+
+    *nbytes = stream_room(&r->s);
+    if (r->memory) {
+        return 1;
+    }
+    if (!reads_by_descriptor(r)) {
+        return 0;
+    }
+    fd = data_stream_fd(&r->s);
+    if (fd < 0) {
+        return -1;
+    }
+    if (cio_sys->fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)
+        || st.st_size == 0) { /* /proc says 0 and means unknown */
+        return 0;
+    }
+    if (!r->positional && data_stream_position(&r->s, &at, &seekable) < 0) {
+        return -1;
+    }
+    if (seekable && st.st_size > at) {
+        *nbytes += (uint64_t)(st.st_size - at);
+    }
+    return seekable;
+}
+
+/* ----------------------------------------------------------------- life */
+
+static int
+init_memory(struct pyio_reader *r, PyObject *source)
+{
+    struct data_stream *const s = &r->s;
+
+    if (PyObject_GetBuffer(source, &r->view, PyBUF_SIMPLE) < 0) {
+        return -1;
+    }
+    s->next = r->view.buf;
+    s->limit = s->next + r->view.len;
+    r->end_offset = r->view.len;
+    r->memory = r->seekable = true;
+    s->kind = PYIO_STREAM_OBJECT;
+    return 0;
+}
+
+static int
+init_path(struct pyio_reader *r, PyObject *source)
+{
+    struct data_stream *const s = &r->s;
+    struct stat st;
+
+    s->fd = pyio_open(source, "rb", O_RDONLY, 0);
+    if (s->fd < 0) {
+        return -1;
+    }
+    if (cio_sys->fstat(s->fd, &st) < 0 || S_ISDIR(st.st_mode)) {
+        const int sys_errno = S_ISDIR(st.st_mode) ? EISDIR : errno;
+        const struct pyio_context context = {source, NULL, -1};
+
+        (void)pyio_check(NULL, cio_done_sys(sys_errno, 0), &context);
+        (void)pyio_close(s->fd);
+        s->fd = -1;
+        return -1;
+    }
+    s->owns_fd = true;
+    r->positional = r->seekable = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
+    return 0;
+}
+
+/* Bytes are data here, not a path. */
+static bool
+is_memory(PyObject *source)
+{
+    return PyObject_CheckBuffer(source)
+           && !PyObject_HasAttrString(source, "__fspath__")
+           && !PyObject_HasAttrString(source, "readinto");
+}
+
+int
+reader_init(struct pyio_reader *r, PyObject *source, PyObject *byteorder,
+            PyObject *buffer_size)
+{
+    struct data_stream *const s = &r->s;
+    struct pyio_state *const st = pyio_state_of(Py_TYPE(r));
+    int result;
+
+    if (data_stream_init(s, byteorder, buffer_size) < 0) {
+        return -1;
+    }
+    if (is_memory(source)) {
+        result = init_memory(r, source);
+    } else {
+        result = pyio_stream_classify(st, source, &s->kind, &s->fd);
+        Py_XSETREF(s->object, Py_NewRef(source));
+        if (result == 0 && s->kind == PYIO_STREAM_PATH) {
+            result = init_path(r, source);
+        } else if (result == 0) {
+            result = data_stream_position(s, &r->end_offset, &r->seekable);
+        }
+    }
+    if (result < 0) {
+        return -1;
+    }
+    Py_XSETREF(s->object, Py_NewRef(source));
+    s->ready = true;
+    return 0;
+}

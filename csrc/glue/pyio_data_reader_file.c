@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: MIT
+ * pyio_data_reader_file.c - DataReader as a file object: its type, its life,
+ * position, read and the like.
+ */
+#include "glue/pyio_data.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cio_bytes.h"
+
+/* ------------------------------------------------------------- position */
+
+static void
+drop_at_hand(struct pyio_reader *r)
+{
+    r->s.next = r->s.limit = r->s.buffer;
+}
+
+/* Moves the source itself; *position is where it then stands. */
+static int
+seek_source(struct pyio_reader *r, int64_t offset, int whence,
+            int64_t *position)
+{
+    const int fd = data_stream_fd(&r->s);
+    PyObject *answer;
+    off_t at;
+    int result;
+
+    if (fd == -1) {
+        return -1;
+    }
+    if (fd >= 0) {
+        at = cio_sys->lseek(fd, offset, whence);
+        *position = at;
+        return at < 0 ? data_stream_failed(&r->s, errno, 0) : 0;
+    }
+    answer = PyObject_CallMethod(r->s.object, "seek", "Li", (long long)offset,
+                                 whence);
+    if (answer == NULL) {
+        return -1;
+    }
+    result = pyio_as_offset(answer, "seek()", position);
+    Py_DECREF(answer);
+    return result;
+}
+
+static int
+seek_memory(struct pyio_reader *r, int64_t target)
+{
+    uint8_t *const begin = r->view.buf;
+    const int64_t at = target < r->view.len ? target : r->view.len;
+
+    r->s.next = begin + at;
+    r->s.limit = begin + r->view.len;
+    /* Behind the end there is nothing; tell says so all the same. */
+    r->end_offset = target > r->view.len ? target : r->view.len;
+    return 0;
+}
+
+/* The bytes of the buffer that were read already still are what they were. */
+static bool
+seek_in_buffer(struct pyio_reader *r, int64_t target)
+{
+    struct data_stream *const s = &r->s;
+    const int64_t begin = r->end_offset - (s->limit - s->buffer);
+
+    if (s->buffer == NULL || target < begin || target > r->end_offset) {
+        return false;
+    }
+    s->next = s->buffer + (target - begin);
+    return true;
+}
+
+static int
+end_of_source(struct pyio_reader *r, int64_t *end)
+{
+    struct stat st;
+
+    if (r->memory) {
+        *end = r->view.len;
+        return 0;
+    }
+    if (cio_sys->fstat(r->s.fd, &st) < 0) {
+        return data_stream_failed(&r->s, errno, 0);
+    }
+    *end = st.st_size;
+    return 0;
+}
+
+int
+reader_seek_locked(struct pyio_reader *r, int64_t offset, int whence)
+{
+    int64_t base = 0, target;
+
+    if (!r->seekable) {
+        return pyio_raise(pyio_state_of(Py_TYPE(r))->unsupported,
+                          "the source is not seekable");
+    }
+    if (whence == SEEK_END && !r->memory && !r->positional) {
+        if (seek_source(r, offset, whence, &target) < 0) {
+            return -1;
+        }
+        drop_at_hand(r);
+        r->end_offset = target;
+        return 0;
+    }
+    if (whence == SEEK_CUR) {
+        base = reader_tell_locked(r);
+    } else if (whence == SEEK_END && end_of_source(r, &base) < 0) {
+        return -1;
+    }
+    if (__builtin_add_overflow(base, offset, &target)) {
+        return pyio_raise(PyExc_OverflowError, "position is 2**63 or more");
+    }
+    if (target < 0) {
+        return pyio_raise(PyExc_ValueError, "negative seek position %lld",
+                          (long long)target);
+    }
+    if (r->memory) {
+        return seek_memory(r, target);
+    }
+    if (seek_in_buffer(r, target)) {
+        return 0;
+    }
+    if (!r->positional && seek_source(r, target, SEEK_SET, &target) < 0) {
+        return -1;
+    }
+    drop_at_hand(r);
+    r->end_offset = target;
+    return 0;
+}
+
+int
+reader_sync_locked(struct pyio_reader *r)
+{
+    const int64_t position = reader_tell_locked(r);
+    const bool ahead = stream_room(&r->s) != 0;
+    int64_t reached;
+
+    if (r->memory || !r->seekable || (!ahead && !r->positional)) {
+        return 0;
+    }
+    if (seek_source(r, position, SEEK_SET, &reached) < 0) {
+        return -1;
+    }
+    if (!r->positional) {
+        drop_at_hand(r);
+        r->end_offset = reached;
+    }
+    return 0;
+}
+
+static int
+raise_skip(struct pyio_reader *r, uint64_t nbytes, const char *what,
+           uint64_t left)
+{
+    const size_t at_hand = stream_room(&r->s);
+    const struct data_short value = {
+        what, nbytes, r->s.next, NULL, at_hand, 0, reader_tell_locked(r)};
+
+    (void)left;
+    return data_short_read(pyio_state_of(Py_TYPE(r)), &value);
+}
+
+/* More than the buffer holds, from a source of unknown length: read and
+ * dropped. Where it can't seek back, a short source stands at its end. */
+static int
+skip_by_reading(struct pyio_reader *r, uint64_t nbytes, const char *what)
+{
+    const int64_t begin = reader_tell_locked(r);
+    uint64_t left = nbytes;
+
+    while (left > 0) {
+        const size_t step = (size_t)cio_min_u64(left, r->s.capacity);
+        size_t found;
+
+        if (reader_fill_locked(r, step) < 0) {
+            return -1;
+        }
+        found = cio_min_size(stream_room(&r->s), step);
+        r->s.next += found;
+        left -= found;
+        if (found < step) {
+            if (r->seekable && reader_seek_locked(r, begin, SEEK_SET) < 0) {
+                return -1;
+            }
+            return raise_skip(r, nbytes, what, left);
+        }
+        if (PyErr_CheckSignals() < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int
+reader_skip_locked(struct pyio_reader *r, uint64_t nbytes, const char *what)
+{
+    uint64_t left;
+    int known;
+
+    if (nbytes <= r->s.capacity || r->memory) {
+        if (!r->memory && reader_fill_locked(r, (size_t)nbytes) < 0) {
+            return -1;
+        }
+        if (stream_room(&r->s) < nbytes) {
+            return raise_skip(r, nbytes, what, 0);
+        }
+        r->s.next += nbytes;
+        return 0;
+    }
+    known = r->seekable ? reader_remaining_locked(r, &left) : 0;
+    if (known < 0) {
+        return -1;
+    }
+    if (known && left >= nbytes) {
+        return reader_seek_locked(r, (int64_t)nbytes, SEEK_CUR);
+    }
+    return known ? raise_skip(r, nbytes, what, left)
+                 : skip_by_reading(r, nbytes, what);
+}
+
+/* ----------------------------------------------------------------- life */
+
+static int
+data_reader_init(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static const char *const names[] = {"source", "byteorder", "buffer_size",
+                                        NULL};
+    static const struct pyio_signature signature = {"DataReader", names, 2, 1};
+    PyObject *given[3];
+
+    return pyio_arguments_tuple(&signature, args, kwargs, given) < 0
+               ? -1
+               : reader_init(as_reader(op), given[0], given[1], given[2]);
+}
+
+int
+reader_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(as_reader(op)->view.obj);
+    return data_stream_traverse(op, visit, arg);
+}
+
+int
+reader_clear(PyObject *op)
+{
+    (void)data_stream_clear(op);
+    PyBuffer_Release(&as_reader(op)->view);
+    return 0;
+}
+
+void
+reader_dealloc(PyObject *op)
+{
+    if (PyObject_CallFinalizerFromDealloc(op) < 0) {
+        return;
+    }
+    (void)reader_clear(op);
+    data_stream_dealloc(op);
+}
+
+static int
+shut(struct pyio_reader *r, bool close_fd)
+{
+    int result = 0;
+
+    r->s.closed = true;
+    drop_at_hand(r);
+    PyBuffer_Release(&r->view);
+    if (close_fd && r->s.owns_fd) {
+        result = pyio_close(r->s.fd);
+        r->s.fd = -1;
+    }
+    r->s.owns_fd = false;
+    return result;
+}
+
+PyObject *
+reader_close(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_reader *const r = as_reader(op);
+    int result = 0;
+
+    if (r->s.closed || !r->s.ready) {
+        Py_RETURN_NONE;
+    }
+    if (pyio_lock_enter(&r->s.lock, op) < 0) {
+        return NULL;
+    }
+    if (!r->s.closed) { /* another thread may have come first */
+        result = shut(r, true);
+    }
+    data_stream_leave(&r->s);
+    return result < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+PyObject *
+reader_detach(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_reader *const r = as_reader(op);
+    PyObject *result = NULL;
+
+    if (data_stream_enter(&r->s) < 0) {
+        return NULL;
+    }
+    if (!r->seekable && stream_room(&r->s) != 0) {
+        (void)pyio_raise(pyio_state_of(Py_TYPE(op))->unsupported,
+                         "%zu bytes were read ahead and the source can't "
+                         "seek back: read them first, or use buffer_size=0",
+                         stream_room(&r->s));
+    } else if (reader_sync_locked(r) == 0) {
+        /* A path's descriptor has no other owner: it becomes the caller's. */
+        result = r->s.kind == PYIO_STREAM_PATH ? PyLong_FromLong(r->s.fd)
+                                               : Py_NewRef(r->s.object);
+        if (result != NULL) {
+            (void)shut(r, false);
+            r->s.detached = true;
+        }
+    }
+    data_stream_leave(&r->s);
+    return result;
+}
+
+PyObject *
+reader_exit(PyObject *op, PyObject *Py_UNUSED(args))
+{
+    return reader_close(op, NULL);
+}
+
+void
+reader_finalize(PyObject *op)
+{
+    struct pyio_reader *const r = as_reader(op);
+    PyObject *const exception = pyio_exception_take();
+    PyObject *closed;
+
+    if (r->s.ready && !r->s.closed) {
+        if (r->s.owns_fd
+            && PyErr_ResourceWarning(op, 1, "unclosed data reader %R", op)
+                   < 0) {
+            PyErr_WriteUnraisable(op);
+        }
+        closed = reader_close(op, NULL);
+        if (closed == NULL) {
+            PyErr_WriteUnraisable(op);
+        }
+        Py_XDECREF(closed);
+    }
+    pyio_exception_give(exception);
+}
+
+/* -------------------------------------------------- as a file object */
+
+static PyObject *
+reader_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    struct pyio_reader *const r = as_reader(op);
+    PyObject *result;
+    int64_t size = -1;
+
+    if (nargs > 1) {
+        return PyErr_Format(PyExc_TypeError,
+                            "read() takes at most 1 argument (%zd given)",
+                            nargs);
+    }
+    if ((nargs == 1 && pyio_as_size(args[0], &size) < 0)
+        || data_stream_enter(&r->s) < 0) {
+        return NULL;
+    }
+    result = reader_upto_locked(r, size < 0 ? UINT64_MAX : (uint64_t)size);
+    data_stream_leave(&r->s);
+    return result;
+}
+
+/* Something at hand, by one read of the source at most. */
+static int
+have_some_locked(struct pyio_reader *r, size_t nbytes)
+{
+    if (stream_room(&r->s) != 0 || r->memory || nbytes == 0) {
+        return 0;
+    }
+    return reader_fetch_locked(r, cio_min_size(nbytes, r->s.capacity)) < 0 ? -1
+                                                                           : 0;
+}
+
+static PyObject *
+reader_read1(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    struct pyio_reader *const r = as_reader(op);
+    PyObject *result = NULL;
+    int64_t size = -1;
+    size_t want;
+
+    if (nargs > 1) {
+        return PyErr_Format(PyExc_TypeError,
+                            "read1() takes at most 1 argument (%zd given)",
+                            nargs);
+    }
+    if ((nargs == 1 && pyio_as_size(args[0], &size) < 0)
+        || data_stream_enter(&r->s) < 0) {
+        return NULL;
+    }
+    want = size < 0 ? SIZE_MAX : (size_t)size;
+    if (have_some_locked(r, want) == 0) {
+        result = reader_bytes_locked(
+            r, 0, cio_min_size(want, stream_room(&r->s)), "read1");
+    }
+    data_stream_leave(&r->s);
+    return result;
+}
+
+static PyObject *
+read_into(struct pyio_reader *r, PyObject *buffer, bool once)
+{
+    Py_buffer view;
+    size_t filled = 0;
+    int result;
+
+    if (PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE) < 0) {
+        return NULL;
+    }
+    result = data_stream_enter(&r->s);
+    if (result == 0) {
+        size_t want = (size_t)view.len;
+
+        if (once) {
+            result = have_some_locked(r, want);
+            want = cio_min_size(want, stream_room(&r->s));
+        }
+        if (result == 0) {
+            result = reader_upto_into_locked(r, view.buf, want, &filled);
+        }
+        data_stream_leave(&r->s);
+    }
+    PyBuffer_Release(&view);
+    return result < 0 ? NULL : PyLong_FromSize_t(filled);
+}
+
+static PyObject *
+reader_readinto(PyObject *op, PyObject *buffer)
+{
+    return read_into(as_reader(op), buffer, false);
+}
+
+static PyObject *
+reader_readinto1(PyObject *op, PyObject *buffer)
+{
+    return read_into(as_reader(op), buffer, true);
+}
+
+static PyObject *
+reader_peek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    struct pyio_reader *const r = as_reader(op);
+    PyObject *result = NULL;
+    int64_t size = 0;
+    size_t want;
+    int filled;
+
+    if (nargs > 1) {
+        return PyErr_Format(PyExc_TypeError,
+                            "peek() takes at most 1 argument (%zd given)",
+                            nargs);
+    }
+    if ((nargs == 1 && pyio_as_size(args[0], &size) < 0)
+        || data_stream_enter(&r->s) < 0) {
+        return NULL;
+    }
+    /* Without a number, as io.BufferedReader: what is at hand. */
+    want = size <= 0 ? SIZE_MAX : (size_t)size;
+    filled = size <= 0 ? have_some_locked(r, SIZE_MAX)
+                       : reader_fill_locked(r, want);
+    if (filled == 0) {
+        result = PyBytes_FromStringAndSize(
+            (char *)r->s.next,
+            (Py_ssize_t)cio_min_size(want, stream_room(&r->s)));
+    }
+    data_stream_leave(&r->s);
+    return result;
+}
+
+PyObject *
+reader_tell(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_reader *const r = as_reader(op);
+    int64_t position;
+    bool seekable = false;
+    int result = 0;
+
+    if (data_stream_enter(&r->s) < 0) {
+        return NULL;
+    }
+    /* With nothing at hand the source is the judge: its owner may have moved
+     * it, which is what buffer_size=0 is for. */
+    if (stream_room(&r->s) == 0 && !r->memory && !r->positional
+        && r->seekable) {
+        result = data_stream_position(&r->s, &position, &seekable);
+    }
+    if (seekable) {
+        r->end_offset = position;
+        drop_at_hand(r);
+    }
+    position = reader_tell_locked(r);
+    data_stream_leave(&r->s);
+    return result < 0 ? NULL : PyLong_FromLongLong(position);
+}
+
+static PyObject *
+reader_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    struct pyio_reader *const r = as_reader(op);
+    int64_t position = 0;
+    long whence = SEEK_SET;
+    long long offset;
+    int result;
+
+    if (nargs < 1 || nargs > 2) {
+        return PyErr_Format(PyExc_TypeError,
+                            "seek() takes 1 or 2 arguments (%zd given)",
+                            nargs);
+    }
+    offset = PyLong_AsLongLong(args[0]);
+    if (nargs == 2) {
+        whence = PyLong_AsLong(args[1]);
+    }
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (whence != SEEK_SET && whence != SEEK_CUR && whence != SEEK_END) {
+        return PyErr_Format(PyExc_ValueError, "invalid whence value (%ld)",
+                            whence);
+    }
+    if (data_stream_enter(&r->s) < 0) {
+        return NULL;
+    }
+    result = reader_seek_locked(r, offset, (int)whence);
+    position = reader_tell_locked(r);
+    data_stream_leave(&r->s);
+    return result < 0 ? NULL : PyLong_FromLongLong(position);
+}
+
+static PyObject *
+reader_skip(PyObject *op, PyObject *count)
+{
+    struct pyio_reader *const r = as_reader(op);
+    int64_t nbytes;
+    int result;
+
+    if (pyio_as_offset(count, "n", &nbytes) < 0
+        || data_stream_enter(&r->s) < 0) {
+        return NULL;
+    }
+    result = reader_skip_locked(r, (uint64_t)nbytes, "skip");
+    data_stream_leave(&r->s);
+    return result < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *
+reader_align(PyObject *op, PyObject *count)
+{
+    struct pyio_reader *const r = as_reader(op);
+    int64_t n, over;
+    int result;
+
+    if (pyio_as_offset(count, "n", &n) < 0) {
+        return NULL;
+    }
+    if (n == 0) {
+        return PyErr_Format(PyExc_ValueError, "n must be at least 1");
+    }
+    if (data_stream_enter(&r->s) < 0) {
+        return NULL;
+    }
+    over = reader_tell_locked(r) % n;
+    result =
+        reader_skip_locked(r, over == 0 ? 0 : (uint64_t)(n - over), "padding");
+    data_stream_leave(&r->s);
+    return result < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *
+reader_at_eof(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_reader *const r = as_reader(op);
+    bool at_end;
+    int result;
+
+    if (data_stream_enter(&r->s) < 0) {
+        return NULL;
+    }
+    result = reader_fill_locked(r, 1);
+    at_end = stream_room(&r->s) == 0;
+    data_stream_leave(&r->s);
+    return result < 0 ? NULL : PyBool_FromLong(at_end);
+}
+
+static PyObject *
+reader_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_reader *const r = as_reader(op);
+    PyObject *result = NULL;
+    int fd;
+
+    if (data_stream_enter(&r->s) < 0) {
+        return NULL;
+    }
+    if (r->memory || r->s.kind == PYIO_STREAM_OBJECT) {
+        PyErr_SetString(pyio_state_of(Py_TYPE(op))->unsupported, "fileno");
+    } else if (reader_sync_locked(r) == 0) {
+        fd = data_stream_fd(&r->s);
+        fd = fd == -2 ? PyObject_AsFileDescriptor(r->s.object) : fd;
+        result = fd < 0 ? NULL : PyLong_FromLong(fd);
+    }
+    data_stream_leave(&r->s);
+    return result;
+}
+
+static PyObject *
+reader_readable(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return data_stream_check(&as_reader(op)->s) < 0 ? NULL
+                                                    : Py_NewRef(Py_True);
+}
+
+static PyObject *
+reader_writable(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return data_stream_check(&as_reader(op)->s) < 0 ? NULL
+                                                    : Py_NewRef(Py_False);
+}
+
+static PyObject *
+reader_seekable(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return data_stream_check(&as_reader(op)->s) < 0
+               ? NULL
+               : PyBool_FromLong(as_reader(op)->seekable);
+}
+
+#define FAST(function) ((PyCFunction)(void (*)(void))(function))
+
+static PyMethodDef file_methods[] = {
+    {"read", FAST(reader_read), METH_FASTCALL,
+     PyDoc_STR("read($self, size=-1, /)\n--\n\n"
+               "Bytes, size of them or up to the end.")},
+    {"read1", FAST(reader_read1), METH_FASTCALL,
+     PyDoc_STR("read1($self, size=-1, /)\n--\n\n"
+               "Bytes from at most one read of the source.")},
+    {"readinto", reader_readinto, METH_O,
+     PyDoc_STR("readinto($self, buffer, /)\n--\n\n"
+               "Fill the buffer, or up to the end; returns the number of "
+               "bytes.")},
+    {"readinto1", reader_readinto1, METH_O,
+     PyDoc_STR("readinto1($self, buffer, /)\n--\n\n"
+               "As readinto, by at most one read of the source.")},
+    {"peek", FAST(reader_peek), METH_FASTCALL,
+     PyDoc_STR("peek($self, n=0, /)\n--\n\n"
+               "Up to n bytes without moving, fewer only at the end; with 0 "
+               "what is at hand.")},
+    {"tell", reader_tell, METH_NOARGS,
+     PyDoc_STR("tell($self, /)\n--\n\n"
+               "Position of the next value: in the source where it is "
+               "seekable,\nelse bytes since construction.")},
+    {"seek", FAST(reader_seek), METH_FASTCALL,
+     PyDoc_STR("seek($self, offset, whence=0, /)\n--\n\n"
+               "Move to a position; returns it.")},
+    {"skip", reader_skip, METH_O,
+     PyDoc_STR(
+         "skip($self, n, /)\n--\n\n"
+         "Move n bytes forward. ShortReadError where the source ends "
+         "before; the position\nstays, unless n is above buffer_size and "
+         "the source can't seek: then it is at the end.")},
+    {"align", reader_align, METH_O,
+     PyDoc_STR("align($self, n, /)\n--\n\n"
+               "Move to the next multiple of n of tell().")},
+    {"at_eof", reader_at_eof, METH_NOARGS,
+     PyDoc_STR("at_eof($self, /)\n--\n\nTrue where no byte is left.")},
+    {"close", reader_close, METH_NOARGS,
+     PyDoc_STR("close($self, /)\n--\n\n"
+               "Close what was opened from a path. A source that was given "
+               "stays open.")},
+    {"detach", reader_detach, METH_NOARGS,
+     PyDoc_STR("detach($self, /)\n--\n\n"
+               "Seek the source to tell() and return it (of a path: its "
+               "descriptor, now the caller's).")},
+    {"fileno", reader_fileno, METH_NOARGS,
+     PyDoc_STR("fileno($self, /)\n--\n\n"
+               "The source's descriptor, its offset at tell().")},
+    {"readable", reader_readable, METH_NOARGS,
+     PyDoc_STR("readable($self, /)\n--\n\nTrue.")},
+    {"writable", reader_writable, METH_NOARGS,
+     PyDoc_STR("writable($self, /)\n--\n\nFalse.")},
+    {"seekable", reader_seekable, METH_NOARGS,
+     PyDoc_STR("seekable($self, /)\n--\n\nWhether the source can seek.")},
+    {"__enter__", data_stream_enter_context, METH_NOARGS, NULL},
+    {"__exit__", reader_exit, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot reader_slots[] = {
+    {Py_tp_doc,
+     (void *)PyDoc_STR(
+         "DataReader(source, byteorder='big', *, buffer_size=65536)\n--\n\n"
+         "Typed values out of a path, descriptor, file object or Buffer.\n\n"
+         "Where the source ends inside a value: ShortReadError, and the "
+         "position stays\nwhere the value began. Memory follows the bytes "
+         "that arrive, never a length\nthat was read. buffer_size=0: no "
+         "read-ahead. What was given stays open at close.")},
+    {Py_tp_init, data_reader_init},
+    {Py_tp_methods, file_methods},
+    {Py_tp_getset, data_stream_getset},
+    {Py_tp_members, data_stream_members},
+    {Py_tp_traverse, reader_traverse},
+    {Py_tp_clear, reader_clear},
+    {Py_tp_finalize, reader_finalize},
+    {Py_tp_dealloc, reader_dealloc},
+    {0, NULL},
+};
+
+PyType_Spec pyio_data_reader_spec = {
+    .name = "pyio_chunked.DataReader",
+    .basicsize = sizeof(struct pyio_reader),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = reader_slots,
+};

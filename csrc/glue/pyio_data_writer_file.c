@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * pyio_data_writer_file.c - DataWriter as a file object: its type, its life,
+ * write, flush, tell and the like.
+ */
+#include "glue/pyio_data.h"
+
+static int
+data_writer_init(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static const char *const names[] = {"target", "byteorder", "buffer_size",
+                                        NULL};
+    static const struct pyio_signature signature = {"DataWriter", names, 2, 1};
+    PyObject *given[3];
+
+    return pyio_arguments_tuple(&signature, args, kwargs, given) < 0
+               ? -1
+               : writer_init(as_writer(op), given[0], given[1], given[2]);
+}
+
+/* The writer's own buffer, then the target's, as io.TextIOWrapper does. */
+static int
+flush_locked(struct pyio_writer *w)
+{
+    if (writer_drain_locked(w) < 0) {
+        return -1;
+    }
+    switch (w->s.kind) {
+    case PYIO_STREAM_PATH:
+    case PYIO_STREAM_FD:
+    case PYIO_STREAM_RAW:
+    case PYIO_STREAM_SOCKET:
+        return 0;
+    case PYIO_STREAM_BUFFERED:
+    case PYIO_STREAM_FILE:
+    case PYIO_STREAM_OBJECT:
+        break;
+    }
+    return data_stream_call(&w->s, "flush");
+}
+
+PyObject *
+writer_flush(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_writer *const w = as_writer(op);
+    int result;
+
+    if (data_stream_enter(&w->s) < 0) {
+        return NULL;
+    }
+    result = flush_locked(w);
+    data_stream_leave(&w->s);
+    return result < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* No call works from here on. */
+static void
+shut(struct data_stream *s)
+{
+    s->closed = true;
+    s->next = s->limit = s->buffer;
+}
+
+PyObject *
+writer_close(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_writer *const w = as_writer(op);
+    int result;
+
+    if (w->s.closed || !w->s.ready) {
+        Py_RETURN_NONE;
+    }
+    if (pyio_lock_enter(&w->s.lock, op) < 0) {
+        return NULL;
+    }
+    result = 0;
+    if (!w->s.closed) { /* another thread may have come first */
+        result = flush_locked(w);
+        shut(&w->s);
+        if (w->s.owns_fd && pyio_close(w->s.fd) < 0) {
+            result = -1;
+        }
+        w->s.owns_fd = false;
+        w->s.fd = -1;
+    }
+    data_stream_leave(&w->s);
+    return result < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+PyObject *
+writer_detach(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_writer *const w = as_writer(op);
+    PyObject *result = NULL;
+
+    if (data_stream_enter(&w->s) < 0) {
+        return NULL;
+    }
+    if (flush_locked(w) == 0) {
+        /* A path's descriptor has no other owner: it becomes the caller's. */
+        result = w->s.kind == PYIO_STREAM_PATH ? PyLong_FromLong(w->s.fd)
+                                               : Py_NewRef(w->s.object);
+        if (result != NULL) {
+            shut(&w->s);
+            w->s.detached = true;
+            w->s.owns_fd = false;
+        }
+    }
+    data_stream_leave(&w->s);
+    return result;
+}
+
+PyObject *
+writer_exit(PyObject *op, PyObject *Py_UNUSED(args))
+{
+    return writer_close(op, NULL);
+}
+
+void
+writer_finalize(PyObject *op)
+{
+    struct pyio_writer *const w = as_writer(op);
+    PyObject *const exception = pyio_exception_take();
+    PyObject *closed;
+
+    if (w->s.ready && !w->s.closed) {
+        if ((w->s.owns_fd || writer_pending(w) != 0)
+            && PyErr_ResourceWarning(op, 1, "unclosed data writer %R", op)
+                   < 0) {
+            PyErr_WriteUnraisable(op);
+        }
+        closed = writer_close(op, NULL);
+        if (closed == NULL) {
+            PyErr_WriteUnraisable(op);
+        }
+        Py_XDECREF(closed);
+    }
+    pyio_exception_give(exception);
+}
+
+/* -------------------------------------------------- as a file object */
+
+static PyObject *
+writer_write(PyObject *op, PyObject *data)
+{
+    Py_buffer view;
+    int result;
+
+    if (PyUnicode_Check(data)) {
+        return PyErr_Format(PyExc_TypeError,
+                            "a bytes-like object is required, not 'str'");
+    }
+    if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0) {
+        return NULL;
+    }
+    result = writer_put(as_writer(op), "", 0, view.buf, (size_t)view.len);
+    if (result != PYIO_KEPT) {
+        const Py_ssize_t nbytes = view.len;
+
+        PyBuffer_Release(&view);
+        return result < 0 ? NULL : PyLong_FromSsize_t(nbytes);
+    }
+    return NULL; /* the view stays exported: somebody else looks through it */
+}
+
+static PyObject *
+writer_tell(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_writer *const w = as_writer(op);
+    int64_t position;
+    int result;
+
+    if (data_stream_enter(&w->s) < 0) {
+        return NULL;
+    }
+    result = writer_tell_locked(w, &position);
+    data_stream_leave(&w->s);
+    return result < 0 ? NULL : PyLong_FromLongLong(position);
+}
+
+static PyObject *
+writer_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_writer *const w = as_writer(op);
+    PyObject *result = NULL;
+    int fd;
+
+    if (data_stream_enter(&w->s) < 0) {
+        return NULL;
+    }
+    if (w->s.kind == PYIO_STREAM_OBJECT) {
+        PyErr_SetString(pyio_state_of(Py_TYPE(op))->unsupported, "fileno");
+    } else if (flush_locked(w) == 0) {
+        fd = data_stream_fd(&w->s);
+        fd = fd == -2 ? PyObject_AsFileDescriptor(w->s.object) : fd;
+        result = fd < 0 ? NULL : PyLong_FromLong(fd);
+    }
+    data_stream_leave(&w->s);
+    return result;
+}
+
+static PyObject *
+writer_yes(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return data_stream_check(&as_writer(op)->s) < 0 ? NULL
+                                                    : Py_NewRef(Py_True);
+}
+
+static PyObject *
+writer_no(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return data_stream_check(&as_writer(op)->s) < 0 ? NULL
+                                                    : Py_NewRef(Py_False);
+}
+
+static PyMethodDef file_methods[] = {
+    {"write", writer_write, METH_O,
+     PyDoc_STR("write($self, data, /)\n--\n\n"
+               "Bytes as they are; returns their number.")},
+    {"flush", writer_flush, METH_NOARGS,
+     PyDoc_STR("flush($self, /)\n--\n\n"
+               "Hand what is buffered to the target, and flush that.\n"
+               "OSError: what the target did not take stays for the next "
+               "flush.")},
+    {"close", writer_close, METH_NOARGS,
+     PyDoc_STR("close($self, /)\n--\n\n"
+               "Flush; close what was opened from a path. A target that was "
+               "given stays open.")},
+    {"detach", writer_detach, METH_NOARGS,
+     PyDoc_STR("detach($self, /)\n--\n\n"
+               "Flush and return the target (of a path: its descriptor, now "
+               "the caller's).")},
+    {"tell", writer_tell, METH_NOARGS,
+     PyDoc_STR("tell($self, /)\n--\n\n"
+               "Position in the target where it is seekable, else bytes since "
+               "construction.")},
+    {"fileno", writer_fileno, METH_NOARGS,
+     PyDoc_STR("fileno($self, /)\n--\n\n"
+               "Flush and return the target's descriptor.")},
+    {"writable", writer_yes, METH_NOARGS,
+     PyDoc_STR("writable($self, /)\n--\n\nTrue.")},
+    {"readable", writer_no, METH_NOARGS,
+     PyDoc_STR("readable($self, /)\n--\n\nFalse.")},
+    {"seekable", writer_no, METH_NOARGS,
+     PyDoc_STR("seekable($self, /)\n--\n\nFalse.")},
+    {"__enter__", data_stream_enter_context, METH_NOARGS, NULL},
+    {"__exit__", writer_exit, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot writer_slots[] = {
+    {Py_tp_doc,
+     (void *)PyDoc_STR(
+         "DataWriter(target, byteorder='big', *, buffer_size=65536)\n--\n\n"
+         "Typed values into a path, descriptor or file object.\n\n"
+         "Each value is composed in memory; the target gets one write per "
+         "full buffer,\nor, with buffer_size=0, exactly one per value. A "
+         "value out of range is an\nOverflowError and writes nothing. Each "
+         "call is atomic among threads; a sequence\nof calls needs the "
+         "caller's own lock. What was given stays open at close.")},
+    {Py_tp_init, data_writer_init},
+    {Py_tp_methods, file_methods},
+    {Py_tp_getset, data_stream_getset},
+    {Py_tp_members, data_stream_members},
+    {Py_tp_traverse, data_stream_traverse},
+    {Py_tp_clear, data_stream_clear},
+    {Py_tp_finalize, writer_finalize},
+    {Py_tp_dealloc, data_stream_dealloc},
+    {0, NULL},
+};
+
+PyType_Spec pyio_data_writer_spec = {
+    .name = "pyio_chunked.DataWriter",
+    .basicsize = sizeof(struct pyio_writer),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = writer_slots,
+};
