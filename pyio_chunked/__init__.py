@@ -2,6 +2,9 @@
 in one place, pooled inflate for zip and gzip, typed data streams."""
 
 from pyio_chunked._core import __version__ as __version__
+from pyio_chunked._data import DataReader as DataReader
+from pyio_chunked._data import DataWriter as DataWriter
+from pyio_chunked._data import ShortReadError as ShortReadError
 
 # Names whose modules import what costs at start-up (zipfile, gzip, shutil):
 # they come when first asked for (PEP 562).

@@ -195,7 +195,8 @@ int reader_init(struct pyio_reader *r, PyObject *source, PyObject *byteorder,
 PyObject *reader_upto_locked(struct pyio_reader *r, uint64_t nbytes);
 int reader_upto_into_locked(struct pyio_reader *r, uint8_t *data,
                             size_t nbytes, size_t *filled);
-/* Forward by nbytes; ShortReadError where the source ends before. */
+/* pyio_data_reader_seek.c: forward by nbytes; ShortReadError where the source
+ * ends before. */
 int reader_skip_locked(struct pyio_reader *r, uint64_t nbytes,
                        const char *what);
 /* The source stands where the stream does, as far as it can be moved. */
@@ -203,6 +204,11 @@ int reader_sync_locked(struct pyio_reader *r);
 int reader_seek_locked(struct pyio_reader *r, int64_t offset, int whence);
 /* One read of the source straight to the buffer's end. */
 int reader_fetch_locked(struct pyio_reader *r, size_t nbytes);
+static inline void
+reader_drop(struct pyio_reader *r)
+{
+    r->s.next = r->s.limit = r->s.buffer;
+}
 /* As methods, shared with java.DataInput (pyio_data_reader_file.c). */
 PyObject *reader_close(PyObject *op, PyObject *ignored);
 PyObject *reader_detach(PyObject *op, PyObject *ignored);
