@@ -140,4 +140,10 @@
 /* What ShortReadError keeps of a value that the source did not finish. */
 #define CIO_DATA_PARTIAL_NBYTES (64 * CIO_KIB)
 
+/* Members that a thread claims at once while it extracts, and the bytes of a
+ * large one between two looks at signals: 4 MiB are 10 ms.
+ * benchmarks/test_zip_extract.py. */
+#define CIO_EXTRACT_RUN 16
+#define CIO_EXTRACT_SLICE_NBYTES (4 * CIO_MIB)
+
 #endif
