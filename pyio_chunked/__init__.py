@@ -1,7 +1,12 @@
 """Bulk I/O for Python on a C core: bounded reads and writes, transfers decided
 in one place, pooled inflate for zip and gzip, typed data streams."""
 
+from pyio_chunked._core import File as File
 from pyio_chunked._core import __version__ as __version__
+from pyio_chunked._core import open as open  # noqa: A004  # named as the builtin that it stands for
+from pyio_chunked._core import read_bytes as read_bytes
+from pyio_chunked._core import read_into as read_into
+from pyio_chunked._core import write_bytes as write_bytes
 from pyio_chunked._data import DataReader as DataReader
 from pyio_chunked._data import DataWriter as DataWriter
 from pyio_chunked._data import ShortReadError as ShortReadError

@@ -23,6 +23,20 @@
 /* A slice that took longer is halved for the next call: slow devices. */
 #define CIO_SLICE_MAX_NS 50000000L
 
+/* A piece that one thread of a parallel read claims: small enough that both
+ * end together, large enough that claiming costs nothing. Must not exceed a
+ * slice. benchmarks/test_io.py::parallel. */
+#define CIO_PIECE_NBYTES (2 * CIO_MIB)
+
+/* Reads up to this size first ask the page cache under the interpreter lock:
+ * it takes 30 us at most, giving the lock up and back costs 1 ms and more
+ * beside a busy thread. benchmarks/test_io.py::busy_thread. */
+#define CIO_NOWAIT_NBYTES (256 * CIO_KIB)
+
+/* A request of this size goes straight to the target: the call costs less
+ * than copying out of the chunk. benchmarks/test_io.py::direct. */
+#define CIO_DIRECT_NBYTES (16 * CIO_KIB)
+
 /* No call asks the kernel for more: copy_file_range over 2 GiB is corrupted by
  * glibc 2.41 and 2.42, FUSE counts in 32 bits, read(2) stops at 2 GiB - 4096.
  */
@@ -111,6 +125,9 @@
 
 /* Beyond this more threads only wait for the same memory bus. */
 #define CIO_WORKERS_MAX 8
+
+/* What a caller may ask for by number; more only costs. */
+#define CIO_THREADS_MAX 64
 
 /* A thread that waits for workers wakes up this often to look at signals. */
 #define CIO_WAIT_MS 20

@@ -56,6 +56,7 @@ cio_native_allow_result(size_t size)
 #define cio_native_fstatat fstatat
 #define cio_native_ftruncate ftruncate
 #define cio_native_fsync fsync
+#define cio_native_isatty isatty
 #define cio_native_mmap mmap
 #define cio_native_munmap munmap
 #define cio_native_renameat renameat

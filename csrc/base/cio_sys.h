@@ -82,6 +82,7 @@
     X(int, -1, poll, (struct pollfd * fds, nfds_t n, int timeout_ms),         \
       (fds, n, timeout_ms))                                                   \
     X(int, -1, pipe, (int fds[2]), (fds))                                     \
+    X(int, 0, isatty, (int fd), (fd))                                         \
     X(ssize_t, -1, getrandom, (void *buf, size_t size), (buf, size))          \
     X(void *, NULL, malloc, (size_t size), (size))                            \
     X(void *, NULL, calloc, (size_t n, size_t size), (n, size))               \

@@ -54,6 +54,7 @@ core_exec(PyObject *mod)
     /* In the order of the data flow. */
     static int (*const add_part[])(PyObject *, struct pyio_state *) = {
         pyio_add_base,
+        pyio_add_io,
         pyio_add_build_info,
         pyio_add_data,
     };

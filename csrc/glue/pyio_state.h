@@ -28,6 +28,8 @@
     X(PyObject, str_fileno)                                                   \
     /* io */                                                                  \
     X(PyTypeObject, file_type)                                                \
+    X(PyTypeObject, chunks_type)                                              \
+    X(PyTypeObject, lease_type)                                               \
     /* data */                                                                \
     X(PyTypeObject, data_writer_type)                                         \
     X(PyTypeObject, data_reader_type)                                         \

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ * pyio_file_lines.c - lines out of the chunk.
+ *
+ * Nearly every line lies whole in the chunk: one search, one copy, no lock.
+ * Only the one that a chunk's end cuts is put together in a growing result.
+ */
+#include "glue/pyio_file.h"
+#include "glue/pyio_read.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cio_bytes.h"
+
+/* The line at the chunk's front, newline and all; NULL without an exception
+ * where the newline isn't there. */
+static PyObject *
+whole_line(struct pyio_file *self)
+{
+    struct cio_chunk *chunk = &self->core.chunk;
+    const uint8_t *const line = chunk->data + chunk->begin;
+    const size_t held = cio_chunk_held(chunk);
+    const uint8_t *newline;
+    PyObject *bytes;
+
+    if (held == 0) {
+        return NULL;
+    }
+    newline = memchr(line, '\n', held);
+    if (newline == NULL) {
+        return NULL;
+    }
+    bytes = PyBytes_FromStringAndSize((const char *)line, newline + 1 - line);
+    if (bytes != NULL) {
+        cio_chunk_used(chunk, (size_t)(newline + 1 - line));
+    }
+    return bytes;
+}
+
+/* Moves up to `most` bytes, no further than a newline, from the chunk to the
+ * result. 1: the line is complete; 0: the chunk is used up; -1: no memory. */
+static int
+take_part(struct pyio_file *self, struct pyio_result *result, size_t most)
+{
+    struct cio_chunk *chunk = &self->core.chunk;
+    size_t n = cio_min_size(cio_chunk_held(chunk), most - result->nbytes);
+    const uint8_t *const line = chunk->data + chunk->begin;
+    const uint8_t *const newline = memchr(line, '\n', n);
+
+    if (newline != NULL) {
+        n = (size_t)(newline + 1 - line);
+    }
+    if (result->bytes == NULL && pyio_result_init(result, n) < 0) {
+        return -1;
+    }
+    while (result->capacity - result->nbytes < n) {
+        if (pyio_result_grow(result, result->nbytes + n < result->capacity * 2
+                                         ? result->capacity * 2
+                                         : result->nbytes + n)
+            < 0) {
+            return -1;
+        }
+    }
+    (void)cio_file_take(&self->core, result->data + result->nbytes, n);
+    result->nbytes += n;
+    return newline != NULL || result->nbytes == most;
+}
+
+static PyObject *
+cut_line(struct pyio_file *self, size_t most)
+{
+    struct pyio_result result = {0};
+    struct cio_done done = cio_done_of(CIO_OK, 0);
+
+    while (done.status == CIO_OK) {
+        int complete = 0;
+
+        if (cio_file_ahead(&self->core) > 0) {
+            complete = take_part(self, &result, most);
+            pyio_file_drop_stash(self);
+        }
+        if (complete > 0) {
+            break;
+        }
+        if (complete < 0) {
+            PyErr_Clear();
+            done.status = CIO_ERR_NOMEM;
+        } else {
+            done = pyio_fill(&self->core);
+        }
+    }
+    done.nbytes = result.nbytes;
+    if (result.bytes == NULL) {
+        if (done.status == CIO_ERR_SYS && done.sys_errno == EAGAIN) {
+            done.status = CIO_OK;
+        }
+        return pyio_file_check(self, done, 0) < 0
+                   ? NULL
+                   : PyBytes_FromStringAndSize(NULL, 0);
+    }
+    return pyio_file_result(self, done, &result);
+}
+
+static PyObject *
+read_line(struct pyio_file *self, Py_ssize_t size)
+{
+    PyObject *line = NULL;
+
+    if (pyio_file_want_readable(self) < 0 || pyio_file_enter(self) < 0) {
+        return NULL;
+    }
+    if (pyio_file_start_reading(self) == 0) {
+        if (size == 0) {
+            line = PyBytes_FromStringAndSize(NULL, 0);
+        } else if (size < 0) {
+            line = whole_line(self);
+            if (line == NULL && !PyErr_Occurred()) {
+                line = cut_line(self, SIZE_MAX);
+            }
+        } else {
+            line = cut_line(self, (size_t)size);
+        }
+    }
+    pyio_file_leave(self);
+    return line;
+}
+
+PyObject *
+pyio_file_readline(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    struct pyio_file *self = (struct pyio_file *)op;
+    Py_ssize_t size = -1;
+
+    if (nargs > 1) {
+        PyErr_Format(PyExc_TypeError,
+                     "readline() takes at most one argument (%zd given)",
+                     nargs);
+        return NULL;
+    }
+    if (nargs == 1 && args[0] != Py_None) {
+        size = PyNumber_AsSsize_t(args[0], PyExc_OverflowError);
+        if (size == -1 && PyErr_Occurred()) {
+            return NULL;
+        }
+    }
+    if (size < 0 && pyio_file_is_quick(self)) {
+        PyObject *const line = whole_line(self);
+
+        if (line != NULL || PyErr_Occurred()) {
+            return line;
+        }
+    }
+    return read_line(self, size);
+}
+
+PyObject *
+pyio_file_next(PyObject *op)
+{
+    struct pyio_file *self = (struct pyio_file *)op;
+    PyObject *line = NULL;
+
+    if (PYIO_LIKELY(pyio_file_is_quick(self)) && self->plain) {
+        line = whole_line(self);
+        if (PYIO_LIKELY(line != NULL)) {
+            return line;
+        }
+        if (PyErr_Occurred()) {
+            return NULL;
+        }
+    }
+    if (self->plain) {
+        line = read_line(self, -1);
+    } else {
+        line = PyObject_CallMethod(op, "readline", NULL);
+        if (line != NULL && !PyBytes_Check(line)) {
+            PyErr_Format(PyExc_OSError,
+                         "readline() should have returned a bytes object, "
+                         "not '%.200s'",
+                         Py_TYPE(line)->tp_name);
+            Py_CLEAR(line);
+        }
+    }
+    if (line != NULL && PyBytes_GET_SIZE(line) == 0) {
+        Py_CLEAR(line);
+    }
+    return line;
+}

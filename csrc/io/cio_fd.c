@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * cio_fd.c - one bounded call on a descriptor.
+ */
+#include "io/cio_fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/types.h>
+#ifdef __linux__
+#include <sys/sysmacros.h>
+#endif
+
+#include "base/cio_bytes.h"
+#include "base/cio_limits.h"
+#include "base/cio_sys.h"
+
+static struct cio_done
+failed(void)
+{
+    const int error = errno;
+
+    if (error == EINTR) {
+        return cio_done_of(CIO_MORE, 0);
+    }
+    return cio_done_sys(error == EWOULDBLOCK ? EAGAIN : error, 0);
+}
+
+struct cio_done
+cio_fd_read(int fd, void *buf, size_t nbytes, int64_t off)
+{
+    const size_t want = cio_min_size(nbytes, CIO_CALL_MAX_NBYTES);
+    const ssize_t got = off == CIO_OWN_OFFSET
+                            ? cio_sys->read(fd, buf, want)
+                            : cio_sys->pread(fd, buf, want, (off_t)off);
+
+    if (got < 0) {
+        return failed();
+    }
+    return cio_done_of(got == 0 && want != 0 ? CIO_EOF : CIO_OK,
+                       (uint64_t)got);
+}
+
+struct cio_done
+cio_fd_read_nowait(int fd, void *buf, size_t nbytes, int64_t off,
+                   bool *refused)
+{
+    const size_t want = cio_min_size(nbytes, CIO_CALL_MAX_NBYTES);
+    const ssize_t got = cio_sys->pread_nowait(fd, buf, want, (off_t)off);
+
+    if (got > 0) {
+        return cio_done_of(CIO_OK, (uint64_t)got);
+    }
+    /* ENOSYS and EPERM: old kernels, and seccomp filters of containers. */
+    if (got < 0
+        && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM
+            || errno == EINVAL)) {
+        *refused = true;
+    }
+    return cio_done_of(CIO_MORE, 0);
+}
+
+struct cio_done
+cio_fd_write(int fd, const void *buf, size_t nbytes, int64_t off)
+{
+    const size_t want = cio_min_size(nbytes, CIO_CALL_MAX_NBYTES);
+    const ssize_t put = off == CIO_OWN_OFFSET
+                            ? cio_sys->write(fd, buf, want)
+                            : cio_sys->pwrite(fd, buf, want, (off_t)off);
+
+    if (put < 0) {
+        return failed();
+    }
+    /* Some drivers say 0 when they are full; asking again would never end. */
+    if (put == 0 && want != 0) {
+        return cio_done_sys(ENOSPC, 0);
+    }
+    return cio_done_of(CIO_OK, (uint64_t)put);
+}
+
+struct cio_done
+cio_fd_writev(int fd, const struct iovec *list, int n)
+{
+    size_t want = 0;
+    ssize_t put;
+
+    for (int i = 0; i < n; i++) {
+        want += list[i].iov_len;
+    }
+    put = cio_sys->writev(fd, list, n);
+    if (put < 0) {
+        return failed();
+    }
+    if (put == 0 && want != 0) {
+        return cio_done_sys(ENOSPC, 0);
+    }
+    return cio_done_of(CIO_OK, (uint64_t)put);
+}
+
+struct cio_done
+cio_fd_seek(int fd, int64_t off, int whence, int64_t *pos)
+{
+    const off_t at = cio_sys->lseek(fd, (off_t)off, whence);
+
+    if (at < 0) {
+        return cio_done_sys(errno, 0);
+    }
+    *pos = (int64_t)at;
+    return cio_done_of(CIO_OK, 0);
+}
+
+struct cio_done
+cio_fd_open(const char *path, int flags, mode_t mode, int *fd, struct stat *st)
+{
+    struct cio_done done;
+
+    *fd = cio_sys->openat(AT_FDCWD, path, flags, mode);
+    if (*fd < 0) {
+        return failed();
+    }
+    if (cio_sys->fstat(*fd, st) < 0) {
+        done = cio_done_sys(errno, 0);
+        (void)cio_sys->close(*fd);
+        *fd = -1;
+        return done;
+    }
+    return cio_done_of(CIO_OK, 0);
+}
+
+bool
+cio_stat_is_endless(const struct stat *st)
+{
+#ifdef __linux__
+    /* Linux's fixed numbers: Documentation/admin-guide/devices.txt */
+    const unsigned which = minor(st->st_rdev);
+
+    return S_ISCHR(st->st_mode) && major(st->st_rdev) == 1
+           && (which == 5 || which == 7 || which == 8 || which == 9);
+#else
+    (void)st;
+    return false;
+#endif
+}
+
+bool
+cio_stat_is_seekable(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) || S_ISBLK(st->st_mode);
+}

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""What opening has of policy: the layers of a text file, and pickled files.
+
+The bytes move in C (csrc/glue/pyio_file*.c, pyio_io*.c); nothing here is on the
+way of one.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+from pyio_chunked import File, open  # noqa: A004
+
+
+def open_text(
+    file: Any,
+    mode: str,
+    chunk_size: int,
+    encoding: str | None,
+    errors: str | None,
+    newline: str | None,
+) -> io.TextIOWrapper:
+    """The wrapped file for a mode with "t"."""
+    binary_mode = mode.replace("t", "")
+    buffer: Any
+    if binary_mode == "r" and not isinstance(file, int):
+        # TextIOWrapper reads an exact BufferedReader without method calls.
+        buffer = io.BufferedReader(io.FileIO(os.fspath(file), "r"), buffer_size=chunk_size)
+    else:
+        buffer = open(file, binary_mode, chunk_size=chunk_size)
+    try:
+        text = io.TextIOWrapper(buffer, io.text_encoding(encoding, 3), errors, newline)
+    except BaseException:
+        if isinstance(file, int):
+            buffer.detach()  # what was given stays open
+        else:
+            buffer.close()
+        raise
+    text.mode = mode  # type: ignore[misc]  # as builtins.open does
+    return text
+
+
+def reduce_file(
+    file: File, path: Any, position: int, size: int, seconds: int, nanoseconds: int, inode: int
+) -> tuple[Any, ...]:
+    """How a File is pickled: by its path, and what tells that it is the same."""
+    fingerprint = (size, seconds * 10**9 + nanoseconds, inode)
+    arguments = (type(file), os.path.abspath(path), file.chunk_size, position, fingerprint)
+    state = file.__dict__
+    return (reopen_file, arguments, state) if state else (reopen_file, arguments)
+
+
+def reopen_file(
+    kind: type[File], path: Any, chunk_size: int, position: int, fingerprint: tuple[int, int, int]
+) -> File:
+    file = kind(path, "rb", chunk_size=chunk_size)
+    try:
+        found = os.fstat(file.fileno())
+        if (found.st_size, found.st_mtime_ns, found.st_ino) != fingerprint:
+            raise OSError(f"{path!r} is not the file that was pickled: its size, mtime or inode changed")
+        file.seek(position)
+    except BaseException:
+        file.close()
+        raise
+    return file
