@@ -205,6 +205,15 @@ run_apart(const struct cio_test *test)
     return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
 }
 
+static double
+now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static bool
 is_wanted(const struct cio_test *test, char **words, int n)
 {
@@ -223,14 +232,16 @@ main(int argc, char **argv)
     unsigned passed = 0, lost = 0;
 
     for (const struct cio_test *test = all; test; test = test->next) {
+        double started;
         bool ok;
         if (!is_wanted(test, argv + 1 + here, argc - 1 - here)) {
             continue;
         }
         printf("%s ... ", test->name);
         fflush(stdout);
+        started = now();
         ok = here ? run_here(test) : run_apart(test);
-        puts(ok ? "ok" : "FAILED");
+        printf("%s (%.2f s)\n", ok ? "ok" : "FAILED", now() - started);
         passed += ok;
         lost += !ok;
     }
