@@ -68,6 +68,7 @@ enum cio_zip_rule {
     CIO_ZIP_RULE_PATCH,        /* compressed patched data */
     CIO_ZIP_RULE_STRONG,       /* strong encryption */
     CIO_ZIP_RULE_ENCRYPTED,    /* needs a password */
+    CIO_ZIP_RULE_PASSWORD,     /* the password is another one */
     CIO_ZIP_RULE_METHOD,       /* compressed by what C can't undo */
     CIO_ZIP_RULE_DATA_CUT,     /* file ends inside the data */
     CIO_ZIP_RULE_STREAM,       /* breaks DEFLATE's rules: text */

@@ -54,7 +54,7 @@ bad(const struct cio_entry *entry, struct cio_zip_problem *problem,
 enum cio_status
 cio_entry_check(const struct cio_entry *entry, struct cio_zip_problem *problem)
 {
-    uint64_t most;
+    uint64_t most, packed = entry->compressed_nbytes;
 
     if (entry->nowhere) {
         return bad(entry, problem, CIO_ZIP_RULE_HEADER_CUT,
@@ -66,18 +66,24 @@ cio_entry_check(const struct cio_entry *entry, struct cio_zip_problem *problem)
     if (entry->flags & CIO_ZIP_FLAG_STRONG) {
         return bad(entry, problem, CIO_ZIP_RULE_STRONG, 0, entry->flags);
     }
-    if (entry->flags & CIO_ZIP_FLAG_ENCRYPTED) {
+    if ((entry->flags & CIO_ZIP_FLAG_ENCRYPTED) && !entry->decrypt) {
         return bad(entry, problem, CIO_ZIP_RULE_ENCRYPTED, 0, entry->flags);
     }
+    if (entry->decrypt) {
+        if (packed < CIO_ZIPCRYPTO_HEADER_NBYTES) {
+            return bad(entry, problem, CIO_ZIP_RULE_STREAM_CUT,
+                       CIO_ZIPCRYPTO_HEADER_NBYTES, packed);
+        }
+        packed -= CIO_ZIPCRYPTO_HEADER_NBYTES;
+    }
     if (entry->method == CIO_ZIP_STORED) {
-        most = entry->compressed_nbytes;
+        most = packed;
         if (entry->nbytes < most) {
             return bad(entry, problem, CIO_ZIP_RULE_LONG, entry->nbytes, most);
         }
     } else if (entry->method == CIO_ZIP_DEFLATED) {
         most = UINT64_MAX;
-        (void)cio_mul_u64(entry->compressed_nbytes, CIO_DEFLATE_MAX_RATIO,
-                          &most);
+        (void)cio_mul_u64(packed, CIO_DEFLATE_MAX_RATIO, &most);
     } else {
         return bad(entry, problem, CIO_ZIP_RULE_METHOD, 0, entry->method);
     }
@@ -155,6 +161,21 @@ same_decoded(const struct cio_entry *entry, const uint8_t *name, size_t nbytes,
     return same;
 }
 
+/* The last of the random bytes tells: of the CRC, or of the time where that
+ * wasn't known when the member was written. */
+static bool
+is_password(const struct cio_entry *entry, const uint8_t *random)
+{
+    const uint32_t expected = (entry->flags & CIO_ZIP_FLAG_DESCRIPTOR)
+                                  ? entry->time >> 8
+                                  : entry->crc >> 24;
+    struct cio_zipcrypto keys = entry->keys;
+    uint8_t plain[CIO_ZIPCRYPTO_HEADER_NBYTES];
+
+    cio_zipcrypto_decrypt(&keys, random, plain, sizeof plain);
+    return plain[sizeof plain - 1] == expected;
+}
+
 enum cio_status
 cio_entry_header(struct cio_entry *entry, const uint8_t *got,
                  size_t got_nbytes, size_t *need_nbytes,
@@ -189,6 +210,17 @@ cio_entry_header(struct cio_entry *entry, const uint8_t *got,
             || data_end > entry->end_off)) {
         return bad(entry, problem, CIO_ZIP_RULE_OVERLAP, entry->end_off,
                    data_off + entry->compressed_nbytes);
+    }
+    if (entry->decrypt) {
+        const size_t start = (size_t)(data_off - entry->header_off);
+
+        *need_nbytes = start + CIO_ZIPCRYPTO_HEADER_NBYTES;
+        if (got_nbytes < *need_nbytes) {
+            return CIO_MORE;
+        }
+        if (!is_password(entry, got + start)) {
+            return bad(entry, problem, CIO_ZIP_RULE_PASSWORD, 0, 0);
+        }
     }
     entry->data_off = data_off;
     return CIO_OK;
@@ -269,10 +301,42 @@ inflate_entry(const struct cio_entry *entry, const uint8_t *data, uint8_t *out,
     return status == CIO_ERR_DATA ? blame(entry, &whole, problem) : status;
 }
 
+/* Stored bytes are decrypted where they are wanted, deflated ones on the
+ * way. */
+static enum cio_status
+decode_encrypted(const struct cio_entry *entry, const uint8_t *data,
+                 uint8_t *out, struct cio_zip_problem *problem)
+{
+    struct cio_entry plain = *entry;
+    struct cio_zipcrypto keys = entry->keys;
+    uint8_t random[CIO_ZIPCRYPTO_HEADER_NBYTES], *between = out;
+    enum cio_status status;
+
+    plain.decrypt = false;
+    plain.compressed_nbytes -= sizeof random;
+    cio_zipcrypto_decrypt(&keys, data, random, sizeof random);
+    if (entry->method != CIO_ZIP_STORED) {
+        between = cio_sys->malloc((size_t)plain.compressed_nbytes + 1);
+        if (between == NULL) {
+            return CIO_ERR_NOMEM;
+        }
+    }
+    cio_zipcrypto_decrypt(&keys, data + sizeof random, between,
+                          (size_t)plain.compressed_nbytes);
+    status = cio_entry_decode(&plain, between, out, problem);
+    if (between != out) {
+        cio_free(between);
+    }
+    return status;
+}
+
 enum cio_status
 cio_entry_decode(const struct cio_entry *entry, const uint8_t *data,
                  uint8_t *out, struct cio_zip_problem *problem)
 {
+    if (entry->decrypt) {
+        return decode_encrypted(entry, data, out, problem);
+    }
     if (entry->method == CIO_ZIP_STORED) {
         if (out != data && entry->nbytes > 0) {
             memcpy(out, data, (size_t)entry->nbytes);
@@ -494,8 +558,7 @@ cio_entry_read(struct cio_entry *entry, int fd, uint8_t *out, bool nowait,
     struct window w = {0};
     struct cio_done done;
 
-    if (entry->method == CIO_ZIP_STORED
-        && entry->nbytes > CIO_ZIP_COPY_NBYTES) {
+    if (cio_entry_is_plain(entry) && entry->nbytes > CIO_ZIP_COPY_NBYTES) {
         done = read_apart(&w, entry, out, &source, problem);
     } else {
         done = read_together(&w, entry, out, &source, problem);

@@ -23,6 +23,7 @@
 #include "base/cio_status.h"
 #include "inflate/cio_engine.h"
 #include "zip/cio_directory.h"
+#include "zip/cio_zipcrypto.h"
 
 /* What reading a member needs to know. */
 struct cio_entry {
@@ -37,7 +38,16 @@ struct cio_entry {
     uint16_t method, flags, time;
     bool verify;  /* compare the CRC */
     bool nowhere; /* header_off is where no file reaches */
+    bool decrypt; /* keys are those of the password given */
+    struct cio_zipcrypto keys;
 };
+
+/* Any part of the plain bytes lies as such in the file. */
+static inline bool
+cio_entry_is_plain(const struct cio_entry *entry)
+{
+    return entry->method == CIO_ZIP_STORED && !entry->decrypt;
+}
 
 /* From an unpacked member, with verify; order must have been made. */
 void cio_entry_of(const struct cio_directory *directory,
@@ -90,6 +100,7 @@ struct cio_entry_stream {
     uint64_t out_done;             /* plain bytes delivered */
     uint64_t reserved;             /* bytes of the streams' budget */
     struct cio_inflater *inflater; /* leased; NULL when stored or idle */
+    struct cio_zipcrypto keys;     /* at in_done */
     uint32_t crc;
     bool unbroken; /* every byte so far went through crc */
     bool ended;
@@ -107,8 +118,8 @@ enum cio_status cio_entry_stream_step(struct cio_entry_stream *stream,
 struct cio_done cio_entry_stream_read(struct cio_entry_stream *stream, int fd,
                                       uint8_t *out, size_t out_nbytes,
                                       struct cio_zip_problem *problem);
-/* Moves on without reading: only stored members; the CRC can't be compared
- * after that. */
+/* Moves on without reading: only plain members (cio_entry_is_plain); the CRC
+ * can't be compared after that. */
 void cio_entry_stream_skip(struct cio_entry_stream *stream, uint64_t nbytes);
 /* Back to the start, as after init. */
 void cio_entry_stream_rewind(struct cio_entry_stream *stream);

@@ -52,6 +52,7 @@ cio_entry_stream_init(struct cio_entry_stream *stream,
 {
     memset(stream, 0, sizeof *stream);
     stream->entry = *entry;
+    stream->keys = entry->keys;
     stream->unbroken = true;
 }
 
@@ -79,6 +80,7 @@ cio_entry_stream_rewind(struct cio_entry_stream *stream)
     if (stream->inflater != NULL) {
         cio_inflater_reset(stream->inflater);
     }
+    stream->keys = stream->entry.keys;
     stream->in_done = 0;
     stream->out_done = 0;
     stream->crc = 0;
@@ -256,6 +258,74 @@ step_stored(struct cio_entry_stream *stream, struct cio_span *span,
                                                     : CIO_OK;
 }
 
+static enum cio_status
+step_method(struct cio_entry_stream *stream, struct cio_span *span,
+            struct cio_zip_problem *problem)
+{
+    return stream->entry.method == CIO_ZIP_STORED
+               ? step_stored(stream, span, problem)
+               : step_deflated(stream, span, problem);
+}
+
+/* Decrypts a piece into memory of its own. What the step behind doesn't take
+ * comes again with the next window, so the keys go on only as far as it did.
+ */
+static enum cio_status
+step_piece(struct cio_entry_stream *stream, struct cio_span *span,
+           struct cio_buffer *buffer, struct cio_zip_problem *problem)
+{
+    const size_t nbytes =
+        cio_min_size(span->in_nbytes - span->in_used, buffer->nbytes);
+    struct cio_zipcrypto ahead = stream->keys;
+    struct cio_span inner = *span;
+    enum cio_status status;
+
+    cio_zipcrypto_decrypt(&ahead, span->in + span->in_used, buffer->data,
+                          nbytes);
+    inner.in = buffer->data;
+    inner.in_nbytes = nbytes;
+    inner.in_used = 0;
+    if (stream->in_done < CIO_ZIPCRYPTO_HEADER_NBYTES) {
+        inner.in_used = cio_min_size(
+            nbytes, (size_t)(CIO_ZIPCRYPTO_HEADER_NBYTES - stream->in_done));
+        stream->in_done += inner.in_used;
+    }
+    status = stream->in_done < CIO_ZIPCRYPTO_HEADER_NBYTES
+                 ? CIO_OK
+                 : step_method(stream, &inner, problem);
+    if (inner.in_used == nbytes) {
+        stream->keys = ahead;
+    } else {
+        cio_zipcrypto_advance(&stream->keys, buffer->data, inner.in_used);
+    }
+    span->in_used += inner.in_used;
+    span->out_used = inner.out_used;
+    return status;
+}
+
+static enum cio_status
+step_encrypted(struct cio_entry_stream *stream, struct cio_span *span,
+               struct cio_zip_problem *problem)
+{
+    struct cio_buffer *const buffer = cio_buffer_take(
+        cio_min_size(span->in_nbytes - span->in_used, 64 * CIO_KIB));
+    enum cio_status status;
+    size_t in_before, out_before;
+
+    if (buffer == NULL) {
+        return CIO_ERR_NOMEM;
+    }
+    do {
+        in_before = span->in_used;
+        out_before = span->out_used;
+        status = step_piece(stream, span, buffer, problem);
+    } while (status == CIO_OK && span->in_used < span->in_nbytes
+             && span->out_used < span->out_nbytes
+             && (span->in_used != in_before || span->out_used != out_before));
+    cio_buffer_give(buffer);
+    return status;
+}
+
 enum cio_status
 cio_entry_stream_step(struct cio_entry_stream *stream, struct cio_span *span,
                       struct cio_zip_problem *problem)
@@ -263,9 +333,8 @@ cio_entry_stream_step(struct cio_entry_stream *stream, struct cio_span *span,
     if (stream->ended) {
         return CIO_EOF;
     }
-    return stream->entry.method == CIO_ZIP_STORED
-               ? step_stored(stream, span, problem)
-               : step_deflated(stream, span, problem);
+    return stream->entry.decrypt ? step_encrypted(stream, span, problem)
+                                 : step_method(stream, span, problem);
 }
 
 /* ------------------------------------------------------------- descriptor */
@@ -341,7 +410,7 @@ struct cio_done
 cio_entry_stream_read(struct cio_entry_stream *stream, int fd, uint8_t *out,
                       size_t out_nbytes, struct cio_zip_problem *problem)
 {
-    const bool stored = stream->entry.method == CIO_ZIP_STORED;
+    const bool plain = cio_entry_is_plain(&stream->entry);
     struct cio_span span = {
         .out = out, .out_nbytes = cio_min_size(out_nbytes, CIO_SLICE_NBYTES)};
     struct cio_buffer *buffer = NULL;
@@ -350,7 +419,7 @@ cio_entry_stream_read(struct cio_entry_stream *stream, int fd, uint8_t *out,
     if (stream->ended) {
         return cio_done_of(CIO_EOF, 0);
     }
-    if (!stored) {
+    if (!plain) {
         buffer = cio_buffer_take(
             (size_t)cio_min_u64(cio_min_size(64 * CIO_KIB, span.out_nbytes),
                                 stream->entry.compressed_nbytes));
@@ -359,8 +428,8 @@ cio_entry_stream_read(struct cio_entry_stream *stream, int fd, uint8_t *out,
         }
     }
     do {
-        done = stored ? pull_stored(stream, fd, &span, problem)
-                      : pull_deflated(stream, fd, &span, buffer, problem);
+        done = plain ? pull_stored(stream, fd, &span, problem)
+                     : pull_deflated(stream, fd, &span, buffer, problem);
         /* With all bytes delivered the end still has to be seen. */
     } while (done.status == CIO_OK
              && (span.out_used < span.out_nbytes

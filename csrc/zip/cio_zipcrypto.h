@@ -25,6 +25,9 @@ struct cio_zipcrypto {
 
 void cio_zipcrypto_init(struct cio_zipcrypto *keys, const uint8_t *password,
                         size_t nbytes);
+/* Moves the keys over plain bytes that are known already. */
+void cio_zipcrypto_advance(struct cio_zipcrypto *keys, const uint8_t *plain,
+                           size_t nbytes);
 /* In place is fine: out == in. */
 void cio_zipcrypto_decrypt(struct cio_zipcrypto *keys, const uint8_t *in,
                            uint8_t *out, size_t nbytes);
