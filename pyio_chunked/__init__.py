@@ -10,6 +10,17 @@ from pyio_chunked._core import write_bytes as write_bytes
 from pyio_chunked._data import DataReader as DataReader
 from pyio_chunked._data import DataWriter as DataWriter
 from pyio_chunked._data import ShortReadError as ShortReadError
+from pyio_chunked._transfer import Thresholds as Thresholds
+from pyio_chunked._transfer import Transfer as Transfer
+from pyio_chunked._transfer import calibrate as calibrate
+from pyio_chunked._transfer import copy as copy
+from pyio_chunked._transfer import copyfile as copyfile
+from pyio_chunked._transfer import copyfileobj as copyfileobj
+from pyio_chunked._transfer import copytree as copytree
+from pyio_chunked._transfer import probe as probe
+from pyio_chunked._transfer import set_thresholds as set_thresholds
+from pyio_chunked._transfer import thresholds as thresholds
+from pyio_chunked._transfer import transfer as transfer
 
 # Names whose modules import what costs at start-up (zipfile, gzip, shutil):
 # they come when first asked for (PEP 562).

@@ -16,6 +16,17 @@ from pyio_chunked._errors import BadStream as BadStream
 from pyio_chunked._errors import CutShort as CutShort
 from pyio_chunked._errors import GzipLimitError as GzipLimitError
 from pyio_chunked._errors import LimitError as LimitError
+from pyio_chunked._transfer import Thresholds as Thresholds
+from pyio_chunked._transfer import Transfer as Transfer
+from pyio_chunked._transfer import calibrate as calibrate
+from pyio_chunked._transfer import copy as copy
+from pyio_chunked._transfer import copyfile as copyfile
+from pyio_chunked._transfer import copyfileobj as copyfileobj
+from pyio_chunked._transfer import copytree as copytree
+from pyio_chunked._transfer import probe as probe
+from pyio_chunked._transfer import set_thresholds as set_thresholds
+from pyio_chunked._transfer import thresholds as thresholds
+from pyio_chunked._transfer import transfer as transfer
 
 __version__: str
 

@@ -55,6 +55,7 @@ core_exec(PyObject *mod)
     static int (*const add_part[])(PyObject *, struct pyio_state *) = {
         pyio_add_base,
         pyio_add_io,
+        pyio_add_transfer,
         pyio_add_build_info,
         pyio_add_data,
     };

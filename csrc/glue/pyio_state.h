@@ -30,6 +30,8 @@
     X(PyTypeObject, file_type)                                                \
     X(PyTypeObject, chunks_type)                                              \
     X(PyTypeObject, lease_type)                                               \
+    /* transfer */                                                            \
+    X(PyTypeObject, transfer_type) /* Transfer, a named tuple */              \
     /* data */                                                                \
     X(PyTypeObject, data_writer_type)                                         \
     X(PyTypeObject, data_reader_type)                                         \

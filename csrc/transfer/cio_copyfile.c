@@ -91,6 +91,29 @@ open_source(struct cio_copyfile *copy)
     return block_again(copy, copy->source_fd, CIO_AT_SOURCE, &copy->st);
 }
 
+static bool
+is_source(const struct cio_copyfile *copy, const struct stat *st)
+{
+    return st->st_dev == copy->st.st_dev && st->st_ino == copy->st.st_ino;
+}
+
+/* The rules come before the permissions: shutil asks stat first. */
+static struct cio_done
+why_not_opened(struct cio_copyfile *copy, int error)
+{
+    struct stat st;
+
+    if (cio_sys->fstatat(AT_FDCWD, copy->target, &st, 0) == 0) {
+        if (S_ISFIFO(st.st_mode)) { /* ENXIO: nobody reads it */
+            return refused(copy, CIO_AT_TARGET, CIO_COPY_TARGET_SPECIAL);
+        }
+        if (is_source(copy, &st)) {
+            return refused(copy, CIO_AT_BOTH, CIO_COPY_SAME);
+        }
+    }
+    return failed(copy, CIO_AT_TARGET, error);
+}
+
 /* A target that is there already: *st is filled. */
 static struct cio_done
 open_old_target(struct cio_copyfile *copy, struct stat *st)
@@ -98,19 +121,12 @@ open_old_target(struct cio_copyfile *copy, struct stat *st)
     copy->target_fd = cio_sys->openat(AT_FDCWD, copy->target,
                                       O_WRONLY | O_CREAT | O_NONBLOCK, 0666);
     if (copy->target_fd < 0) {
-        const int error = errno;
-
-        if (error == ENXIO /* a FIFO that nobody reads? */
-            && cio_sys->fstatat(AT_FDCWD, copy->target, st, 0) == 0
-            && S_ISFIFO(st->st_mode)) {
-            return refused(copy, CIO_AT_TARGET, CIO_COPY_TARGET_SPECIAL);
-        }
-        return failed(copy, CIO_AT_TARGET, error);
+        return why_not_opened(copy, errno);
     }
     if (cio_sys->fstat(copy->target_fd, st) < 0) {
         return failed(copy, CIO_AT_TARGET, errno);
     }
-    if (st->st_dev == copy->st.st_dev && st->st_ino == copy->st.st_ino) {
+    if (is_source(copy, st)) {
         return refused(copy, CIO_AT_BOTH, CIO_COPY_SAME);
     }
     if (S_ISFIFO(st->st_mode)) {
