@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import pyio_chunked
 
@@ -36,7 +36,7 @@ class _Clock:
 
 def _ratio(old: Callable[[], object], new: Callable[[], object], seconds: float, clock: _Clock) -> float:
     """How many times faster new is: the median over pairs, for about `seconds`."""
-    ratios = []
+    ratios: list[float] = []
     begin = perf_counter()
     while len(ratios) < PAIRS_AT_LEAST or perf_counter() - begin < seconds:
         start = perf_counter()
@@ -60,7 +60,7 @@ def _crossing(sizes: list[int], wins: list[bool]) -> int:
 
 
 def _mapped(source: str, target: str, seconds: float, clock: _Clock) -> int:
-    def copy_by(method: str, size: int) -> Callable[[], object]:
+    def copy_by(method: Literal["chunked", "mapped"], size: int) -> Callable[[], object]:
         def once() -> None:
             pyio_chunked.transfer(source, target, size, method=method)
             os.unlink(target)

@@ -17,12 +17,12 @@ from pyio_chunked._core import copyfile as copyfile
 from pyio_chunked._core import probe as probe
 from pyio_chunked._core import transfer as transfer
 
-TYPE_CHECKING = False  # as typing's, without its import
+TYPE_CHECKING = False  # typing's, without its import
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     Path = Any  # str, bytes, os.PathLike
+del TYPE_CHECKING
 
 Transfer = namedtuple("Transfer", "count method holes fallbacks", module="pyio_chunked")
 Transfer.__doc__ = """What a transfer did.
@@ -113,10 +113,8 @@ def _copy_atomically(src: Path, dst: Path, *, metadata: bool, **options: Any) ->
             os.chmod(temporary, stat.S_IMODE(old.st_mode))
         os.replace(temporary, place)
     except BaseException as error:
-        try:
+        if os.path.lexists(temporary):  # a copy that got nothing removes it
             os.unlink(temporary)
-        except OSError:
-            pass  # the copy removes what got nothing
         if isinstance(error, OSError):
             if error.filename == temporary:
                 error.filename = dst
@@ -175,7 +173,7 @@ class _Tree:
         ignore: Any,
         dirs_exist_ok: bool,
         ignore_dangling_symlinks: bool,
-        copy_function: Callable[[Any, Any], object] | None,
+        copy_function: Any | None,
         workers: int,
         options: tuple[str, str, str, bool, bool],
         progress: Any,
@@ -281,7 +279,7 @@ def copytree(
     *,
     dirs_exist_ok: bool = False,
     workers: int | None = None,
-    copy_function: Callable[[Any, Any], object] | None = None,
+    copy_function: Any | None = None,
     ignore_dangling_symlinks: bool = False,
     progress: Any = None,
     reflink: str = "auto",
@@ -333,17 +331,13 @@ def thresholds() -> Any:
     return Thresholds(*_core._thresholds())
 
 
-def set_thresholds(**values: int) -> Any:
-    """Set some of mapped, parallel, huge_pages (bytes); return all.
+def set_thresholds(
+    *, mapped: int | None = None, parallel: int | None = None, huge_pages: int | None = None
+) -> Any:
+    """Set some of the sizes, in bytes; return all.
 
     sys.maxsize means never. ValueError below 0; then none is set."""
-    for name in values:
-        if name not in Thresholds._fields:
-            raise TypeError(f"set_thresholds() got an unexpected keyword argument {name!r}")
-    for name, value in values.items():
-        if value is None:
-            raise TypeError(f"{name} must be an int, not None")
-    _core._set_thresholds(*(values.get(name) for name in Thresholds._fields))
+    _core._set_thresholds(mapped, parallel, huge_pages)
     return thresholds()
 
 

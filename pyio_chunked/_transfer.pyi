@@ -43,7 +43,7 @@ class _CopyOptions(TypedDict, total=False):
     progress: _Progress
 
 class Transfer(NamedTuple):
-    count: int
+    count: int  # type: ignore[assignment]  # the field hides tuple.count
     method: str
     holes: int
     fallbacks: tuple[tuple[str, int], ...]
@@ -74,9 +74,7 @@ def copyfile(
     progress: _Progress = None,
 ) -> Transfer: ...
 @overload
-def copy(
-    src: _PathT | os.PathLike[_PathT], dst: _PathT, **options: Unpack[_CopyOptions]
-) -> _PathT: ...
+def copy(src: _PathT | os.PathLike[_PathT], dst: _PathT, **options: Unpack[_CopyOptions]) -> _PathT: ...
 @overload
 def copy(src: _StrPath, dst: _StrPath, **options: Unpack[_CopyOptions]) -> Any: ...
 def copytree(
@@ -104,7 +102,9 @@ class Thresholds(NamedTuple):
     huge_pages: int
 
 def thresholds() -> Thresholds: ...
-def set_thresholds(*, mapped: int = ..., parallel: int = ..., huge_pages: int = ...) -> Thresholds: ...
+def set_thresholds(
+    *, mapped: int | None = None, parallel: int | None = None, huge_pages: int | None = None
+) -> Thresholds: ...
 def calibrate(
     directory: _StrPath | None = None, *, budget: float = 2.0, progress: _Progress = None
 ) -> Thresholds: ...
