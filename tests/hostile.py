@@ -92,7 +92,11 @@ add("zip64 end record, extensible data", "good", lambda: archive([a()], zip64=Tr
 add("zip64 sizes", "good", lambda: archive([a(
     local={"size": MAX32, "csize": MAX32}, extra=zip64_extra(len(TEXT), len(deflate(TEXT))),
     central={"size": MAX32, "csize": MAX32})]))  # fmt: skip
-add("zip64 size alone", "good", lambda: archive([a(central={"size": MAX32}, central_extra=zip64_extra(len(TEXT)))]))
+add(
+    "zip64 size alone",
+    "good",
+    lambda: archive([a(central={"size": MAX32}, central_extra=zip64_extra(len(TEXT)))]),
+)
 add("zip64 offset alone", "good", lambda: archive(
     [a(central={"offset": MAX32}, central_extra=zip64_extra(0)), b()]))  # fmt: skip
 add("UTF-8 names", "good", lambda: archive([M("grün/ß.txt", TEXT)]), names=("grün/ß.txt",))
@@ -138,7 +142,9 @@ for word, raw, rule in (
     ("backslash", "a\\b", "backslash"),
 ):
     add(f"name: {word}", "name", lambda raw=raw: archive([b(), M(raw, TEXT)]), "ok | read 1", rules=(rule,))
-add("name: NUL inside", "name", lambda: archive([M(b"a.txt\0.exe", TEXT), b()]), "ok | read 0", rules=("NUL",))
+add(
+    "name: NUL inside", "name", lambda: archive([M(b"a.txt\0.exe", TEXT), b()]), "ok | read 0", rules=("NUL",)
+)
 add("name: NUL hides a traversal", "name", lambda: archive([M(b"a\0/../../evil", TEXT)]), "ok | read 0",
     rules=("traversal",))  # fmt: skip
 add("name: newline", "name", lambda: archive([M(b"a\nb", TEXT)]), "ok | ok | read 0", rules=("control",))
@@ -175,7 +181,12 @@ add("name: same by NUL", "name", lambda: archive([M(b"a\0x", TEXT), M(b"a\0y", O
 
 # ------------------------------------------------------------------------- links and modes
 
-add("link to /etc/passwd", "link", lambda: archive([M("l", b"/etc/passwd", STORED, mode=0o120777)]), names=("l",))
+add(
+    "link to /etc/passwd",
+    "link",
+    lambda: archive([M("l", b"/etc/passwd", STORED, mode=0o120777)]),
+    names=("l",),
+)
 add("link to a folder outside, then through it", "link", lambda: archive(
     [M("l", b"..", STORED, mode=0o120777), M("l/evil", TEXT)]))  # fmt: skip
 add("setuid", "link", lambda: archive([M("s", TEXT, mode=0o106755)]), names=("s",))
@@ -241,6 +252,7 @@ add("local zip64 extra lies", "header", lambda: archive([a(
 add("no local header at all", "header", lambda: archive([a(written=False), b()]), "read",
     rules=("overlap",))  # fmt: skip
 for form, change in (("sI", 4), ("sQ", 8), ("I", 0)):
+
     def _lying(form: str = form, change: int = change) -> bytes:
         blob = bytearray(archive([a(descriptor=form)]))
         place = blob.index(deflate(TEXT)) + len(deflate(TEXT)) + change
@@ -387,7 +399,12 @@ add("directory offset too large", "frame", lambda: archive([a()], end={"offset":
 add("directory offset too small", "frame", lambda: archive([a()], end={"offset": 0}), "read | read | open",
     rules=("before",))  # fmt: skip
 add("directory size too large", "frame", lambda: archive([a()], end={"size": 10**6}), "open")
-add("directory size one more", "frame", lambda: archive([a()], end={"size": len(a().central_bytes(0)) + 1}), "open")
+add(
+    "directory size one more",
+    "frame",
+    lambda: archive([a()], end={"size": len(a().central_bytes(0)) + 1}),
+    "open",
+)
 add("directory size 0", "frame", lambda: archive([a()], end={"size": 0}), "ok | ok | open", rules=("count",))
 add("directory size 4 GiB", "frame", lambda: archive([a()], end={"size": MAX32 - 1}), "open",
     limits={"directory_size": 1 << 20})  # fmt: skip
@@ -406,7 +423,12 @@ add("unused bytes before the directory", "frame", lambda: archive([a()], directo
 add("zip64 locator points elsewhere", "frame", lambda: archive([a()], zip64=True, locator={"offset": 3}),
     "ok | ok | open", rules=("locator",))  # fmt: skip
 add("zip64 locator of two disks", "frame", lambda: archive([a()], zip64=True, locator={"disks": 2}), "open")
-add("zip64 record's signature", "frame", lambda: archive([a()], zip64=True, end64={"signature": b"PK\6\0"}), "open")
+add(
+    "zip64 record's signature",
+    "frame",
+    lambda: archive([a()], zip64=True, end64={"signature": b"PK\6\0"}),
+    "open",
+)
 add("zip64 and plain record differ", "frame", lambda: archive([a(), b()], zip64=True, end={"total": 7}),
     "ok | ok | open", rules=("zip64",))  # fmt: skip
 add("zip64 count lies", "frame", lambda: archive([a(), b()], zip64=True, end64={"total": 1 << 40}),
@@ -424,7 +446,9 @@ for method in (1, 6, 9, 97):
     add(f"method {method}", "method", lambda method=method: archive([a(method=method, body=TEXT)]), "read",
         error="NotImplementedError")  # fmt: skip
 add("patched data", "method", lambda: archive([a(flags=1 << 5)]), "read", error="NotImplementedError")
-add("strong encryption", "method", lambda: archive([a(flags=1 << 6 | 1)]), "read", error="NotImplementedError")
+add(
+    "strong encryption", "method", lambda: archive([a(flags=1 << 6 | 1)]), "read", error="NotImplementedError"
+)
 add("encrypted, no password", "method", lambda: archive([a(flags=ENCRYPTED, body=b"x" * 300)]), "read",
     error="RuntimeError")  # fmt: skip
 add("needs a newer reader", "method", lambda: archive([a(central={"version": 64})]), "open",
