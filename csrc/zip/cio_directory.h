@@ -81,6 +81,9 @@ enum cio_zip_rule {
     CIO_ZIP_RULE_LIMIT_DIRECTORY,
     CIO_ZIP_RULE_LIMIT_ENTRIES,
     CIO_ZIP_RULE_LIMIT_NAME,
+    CIO_ZIP_RULE_LIMIT_ENTRY,
+    CIO_ZIP_RULE_LIMIT_TOTAL,
+    CIO_ZIP_RULE_LIMIT_RATIO,
     CIO_ZIP_RULE_PROFILE /* cio_profile.h: text is the rule's name */
 };
 

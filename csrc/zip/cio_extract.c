@@ -11,7 +11,6 @@
 #include "base/cio_bytes.h"
 #include "base/cio_pool.h"
 #include "base/cio_sys.h"
-#include "zip/cio_names.h"
 
 struct cio_extract_lane {
     struct cio_tree *tree;
@@ -139,20 +138,6 @@ fail(struct cio_extract *extract, struct cio_extract_item *item,
     }
 }
 
-static void
-fail_member(struct cio_extract *extract, struct cio_extract_item *item,
-            enum cio_status status)
-{
-    fail(extract, item, cio_done_of(status, 0), false);
-}
-
-static void
-succeed(struct cio_extract *extract, struct cio_extract_item *item)
-{
-    (void)extract;
-    item->done = cio_done_of(CIO_OK, item->entry.nbytes);
-}
-
 /* ---------------------------------------------------------------- members */
 
 static bool
@@ -161,8 +146,7 @@ interrupted(struct cio_done done)
     return done.status == CIO_ERR_SYS && done.sys_errno == EINTR;
 }
 
-/* The whole member in a pooled buffer, checked; NULL: it failed, or is too
- * large for one (then nothing was reported and *stream is set). */
+/* The whole member in a pooled buffer, checked; NULL: it failed. */
 static struct cio_buffer *
 read_whole(struct cio_extract *extract, struct cio_extract_item *item)
 {
@@ -172,7 +156,7 @@ read_whole(struct cio_extract *extract, struct cio_extract_item *item)
 
     buffer = cio_buffer_take((size_t)item->entry.nbytes);
     if (buffer == NULL) {
-        fail_member(extract, item, CIO_ERR_NOMEM);
+        fail(extract, item, cio_done_of(CIO_ERR_NOMEM, 0), false);
         return NULL;
     }
     do { /* signals go to Python's threads: only FUSE comes back early */
@@ -213,7 +197,7 @@ extract_small(struct cio_extract *extract, struct cio_extract_lane *lane,
     }
     cio_buffer_give(buffer);
     if (done.status == CIO_OK) {
-        succeed(extract, item);
+        item->done = cio_done_of(CIO_OK, item->entry.nbytes);
     } else {
         fail(extract, item, done, true);
     }
@@ -254,7 +238,7 @@ go_on_large(struct cio_extract *extract, struct cio_extract_lane *lane)
     size_t moved = 0;
 
     if (buffer == NULL) {
-        fail_member(extract, item, CIO_ERR_NOMEM);
+        fail(extract, item, cio_done_of(CIO_ERR_NOMEM, 0), false);
         lane_drop(lane);
         return;
     }
@@ -287,7 +271,7 @@ go_on_large(struct cio_extract *extract, struct cio_extract_lane *lane)
     if (put.status == CIO_OK && got.status == CIO_EOF) {
         put = cio_sink_finish(&lane->sink, &item->attributes);
         if (put.status == CIO_OK) {
-            succeed(extract, item);
+            item->done = cio_done_of(CIO_OK, item->entry.nbytes);
             return;
         }
     }
@@ -300,47 +284,6 @@ go_on_large(struct cio_extract *extract, struct cio_extract_lane *lane)
 }
 
 static void
-extract_link(struct cio_extract *extract, struct cio_extract_lane *lane,
-             struct cio_extract_item *item)
-{
-    struct cio_buffer *buffer;
-    struct cio_done done;
-    const char *p = item->path;
-    size_t depth = 0;
-
-    if (item->entry.nbytes >= CIO_PATH_NBYTES) {
-        item->problem = (struct cio_zip_problem){.rule = CIO_ZIP_RULE_PROFILE,
-                                                 .text = "link too long"};
-        fail_member(extract, item, CIO_ERR_DATA);
-        return;
-    }
-    while ((p = strchr(p, '/')) != NULL) {
-        depth++;
-        p++;
-    }
-    buffer = read_whole(extract, item);
-    if (buffer == NULL) {
-        return;
-    }
-    if (!cio_name_link_inside(buffer->data, (size_t)item->entry.nbytes,
-                              depth)) {
-        item->problem = (struct cio_zip_problem){
-            .rule = CIO_ZIP_RULE_PROFILE, .text = "link that leads outside"};
-        fail_member(extract, item, CIO_ERR_DATA);
-    } else {
-        buffer->data[item->entry.nbytes] = '\0';
-        done = cio_tree_link(lane->tree, item->path, item->path_nbytes,
-                             (const char *)buffer->data);
-        if (done.status == CIO_OK) {
-            succeed(extract, item);
-        } else {
-            fail(extract, item, done, true);
-        }
-    }
-    cio_buffer_give(buffer);
-}
-
-static void
 extract_one(struct cio_extract *extract, struct cio_extract_lane *lane,
             struct cio_extract_item *item)
 {
@@ -348,21 +291,16 @@ extract_one(struct cio_extract *extract, struct cio_extract_lane *lane,
     enum cio_status status;
 
     item->problem = (struct cio_zip_problem){.index = item->entry.index};
-    if (extract->profile != NULL && item->kind != CIO_EXTRACT_ATTRIBUTES) {
+    if (extract->profile != NULL) {
         done = cio_profile_admit(extract->profile, extract->archive,
-                                 item->entry.index, &item->problem);
+                                 item->index, &item->problem);
         if (done.status != CIO_OK) {
             fail(extract, item, done, false);
             return;
         }
     }
-    if (item->kind == CIO_EXTRACT_FOLDER
-        || item->kind == CIO_EXTRACT_ATTRIBUTES) {
-        done = item->kind == CIO_EXTRACT_FOLDER
-                   ? cio_tree_make_folder(lane->tree, item->path,
-                                          item->path_nbytes)
-                   : cio_tree_set_folder(lane->tree, item->path,
-                                         item->path_nbytes, &item->attributes);
+    if (item->folder) {
+        done = cio_tree_make_folder(lane->tree, item->path, item->path_nbytes);
         if (done.status == CIO_OK) {
             item->done = done;
         } else {
@@ -372,12 +310,9 @@ extract_one(struct cio_extract *extract, struct cio_extract_lane *lane,
     }
     status = cio_entry_check(&item->entry, &item->problem);
     if (status != CIO_OK) {
-        fail_member(extract, item, status);
-    } else if (item->kind == CIO_EXTRACT_LINK) {
-        extract_link(extract, lane, item);
+        fail(extract, item, cio_done_of(status, 0), false);
     } else if (item->entry.nbytes <= CIO_CHUNK_NBYTES
-               && (item->entry.method == CIO_ZIP_STORED
-                   || cio_entry_is_whole(&item->entry))) {
+               && cio_entry_is_whole(&item->entry)) {
         extract_small(extract, lane, item);
     } else {
         begin_large(extract, lane, item);
@@ -448,7 +383,7 @@ cio_extract_next(struct cio_extract *extract, struct cio_extract_item *items,
     extract->count = count;
     for (size_t i = 0; i < count; i++) {
         items[i].done = cio_done_of(CIO_MORE, 0);
-        if (items[i].kind == CIO_EXTRACT_FILE) {
+        if (!items[i].folder) {
             nbytes += cio_min_u64(items[i].entry.nbytes, CIO_CHUNK_NBYTES);
         }
     }

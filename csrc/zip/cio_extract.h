@@ -27,16 +27,10 @@
 #include "zip/cio_profile.h"
 #include "zip/cio_tree.h"
 
-enum cio_extract_kind {
-    CIO_EXTRACT_FILE,
-    CIO_EXTRACT_FOLDER,
-    CIO_EXTRACT_LINK,      /* the member's bytes are where it points to */
-    CIO_EXTRACT_ATTRIBUTES /* of a folder that is there */
-};
-
 struct cio_extract_item {
     struct cio_entry entry;
-    enum cio_extract_kind kind;
+    uint32_t index;   /* in the directory, for the profile */
+    bool folder;      /* nothing is read of it */
     const char *path; /* of cio_name_clean */
     size_t path_nbytes;
     struct cio_attributes attributes;
