@@ -76,8 +76,8 @@ pyio_long_short(PyObject *object, int64_t *value)
         return false;
     }
     n = n == 2; /* index of the last digit; zero has one digit as well */
-    magnitude = digits[0] | ((uint64_t)digits[n] & (0 - (uint64_t)n))
-                                << PyLong_SHIFT;
+    magnitude =
+        digits[0] | ((uint64_t)digits[n] & (0 - (uint64_t)n)) << PyLong_SHIFT;
     *value = (int64_t)((magnitude ^ (0 - negative)) + negative);
     return true;
 }

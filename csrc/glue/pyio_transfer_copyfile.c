@@ -291,7 +291,7 @@ copyfile(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
     static const struct pyio_signature signature = {"copyfile", copyfile_names,
                                                     2, 2};
     PyObject *a[A_ALL];
-    struct job job = {NULL};
+    struct job job = {0};
     bool follow = true, atomic = false, sync = false;
 
     if (kwnames == NULL && nargs == 2) { /* nothing to look up */
@@ -337,7 +337,7 @@ copy_one(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
     static const struct pyio_signature signature = {"_copy_one",
                                                     copyfile_names, 2, 2};
     PyObject *a[A_ALL];
-    struct job job = {NULL};
+    struct job job = {0};
 
     if (pyio_arguments(&signature, args, nargs, kwnames, a) < 0
         || read_options(a[A_REFLINK], a[A_SPARSE], a[A_METHOD], &job.options)
