@@ -25,6 +25,7 @@ from pyio_chunked._transfer import transfer as transfer
 # Names whose modules import what costs at start-up (zipfile, gzip, shutil):
 # they come when first asked for (PEP 562).
 _LAZY: dict[str, str] = {
+    "ZipFile": "_zip",
     "BadStream": "_errors",
     "CutShort": "_errors",
     "GzipLimitError": "_errors",

@@ -120,6 +120,21 @@
  * beyond it memory follows what arrives. Text packs 3 to 10 times. */
 #define CIO_SIZE_HINT_RATIO 16
 
+/* A source without descriptor is asked for this much at once: few calls where
+ * each may be a request over a network, and neighbours come along. */
+#define CIO_ZIP_AHEAD_NBYTES (64 * CIO_KIB)
+
+/* What an opened member reads ahead when too many are open for a chunk each:
+ * for peek and readline; read goes past it. */
+#define CIO_ZIP_LEAN_NBYTES (4 * CIO_KIB)
+
+/* A batch of members: one release of the GIL for each. More than 1-2 MiB of
+ * results at a time leave the L2 cache and ask for fresh pages. */
+#define CIO_ZIP_BATCH_MEMBERS 1024
+#define CIO_ZIP_BATCH_NBYTES (2 * CIO_MIB)
+/* testzip keeps no results: its batches only bound how often it looks. */
+#define CIO_ZIP_TEST_NBYTES (64 * CIO_MIB)
+
 /* Idle memory that the pool may keep: 30 ISA-L states with their buffers. */
 #define CIO_POOL_LIMIT_NBYTES (8 * CIO_MIB)
 

@@ -53,8 +53,8 @@ core_exec(PyObject *mod)
 {
     /* In the order of the data flow. */
     static int (*const add_part[])(PyObject *, struct pyio_state *) = {
-        pyio_add_base,       pyio_add_io,   pyio_add_transfer,
-        pyio_add_build_info, pyio_add_data,
+        pyio_add_base, pyio_add_io,   pyio_add_transfer,
+        pyio_add_zip,  pyio_add_data, pyio_add_build_info,
     };
     struct pyio_state *st = pyio_state_of_module(mod);
     const int error = cio_fork_init();

@@ -32,6 +32,12 @@
     X(PyTypeObject, lease_type)                                               \
     /* transfer */                                                            \
     X(PyTypeObject, transfer_type) /* Transfer, a named tuple */              \
+    /* zip */                                                                 \
+    X(PyObject, zip_info) /* zipfile.ZipInfo */                               \
+    X(PyTypeObject, zip_archive_type)                                         \
+    X(PyTypeObject, zip_stream_type)                                          \
+    X(PyTypeObject, zip_reader_type)                                          \
+    X(PyTypeObject, zip_many_type)                                            \
     /* data */                                                                \
     X(PyTypeObject, data_writer_type)                                         \
     X(PyTypeObject, data_reader_type)                                         \

@@ -165,8 +165,12 @@ static void
 start(struct cio_batch *batch, struct cio_batch_item *item)
 {
     const struct cio_entry *const entry = &item->entry;
-    const enum cio_status status = cio_entry_check(entry, &item->problem);
+    enum cio_status status;
 
+    if (item->done.status != CIO_MORE) {
+        return;
+    }
+    status = cio_entry_check(entry, &item->problem);
     if (status != CIO_OK) {
         item->done = cio_done_of(status, 0);
         return;
@@ -219,16 +223,17 @@ cio_batch_init(struct cio_batch *batch, struct cio_batch_item *items,
     batch->count = count;
     batch->fd = fd;
     batch->run = 1;
-    for (size_t i = 0; i < count; i++) {
-        items[i].done = cio_done_of(CIO_MORE, 0);
-        items[i].stream = NULL;
-    }
 }
 
 void
 cio_batch_clear(struct cio_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
-        end_stream(&batch->items[i]);
+        struct cio_batch_item *const item = &batch->items[i];
+
+        if (item->stream != NULL) { /* in the middle: from its start again */
+            end_stream(item);
+            item->done = cio_done_of(CIO_MORE, 0);
+        }
     }
 }

@@ -37,7 +37,8 @@ struct cio_batch {
      * any thread. */
     _Atomic(struct cio_batch_item *) waiting[CIO_WORKERS_MAX + 1];
 };
-/* Then cio_job_start, job.step until false, cio_job_join, clear. */
+/* Reads the items whose done.status is CIO_MORE; their streams are NULL.
+ * Then cio_job_start, job.step until false, cio_job_join, clear. */
 void cio_batch_init(struct cio_batch *batch, struct cio_batch_item *items,
                     size_t count, int fd);
 /* Gives back what members in the middle hold; after cio_job_join. */

@@ -107,6 +107,8 @@ struct cio_entry_stream {
 };
 void cio_entry_stream_init(struct cio_entry_stream *stream,
                            const struct cio_entry *entry);
+/* Takes the lease that the first step would take; nothing when it is there. */
+enum cio_status cio_entry_stream_begin(struct cio_entry_stream *stream);
 /* One step from a window of compressed bytes at in_done to a window of plain
  * ones at out_done. CIO_OK: one window is used up. CIO_EOF: the member is
  * complete and right. */

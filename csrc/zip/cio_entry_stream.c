@@ -129,6 +129,16 @@ lease(struct cio_entry_stream *stream)
     return CIO_OK;
 }
 
+enum cio_status
+cio_entry_stream_begin(struct cio_entry_stream *stream)
+{
+    if (stream->entry.method == CIO_ZIP_STORED || stream->inflater != NULL
+        || stream->ended) {
+        return CIO_OK;
+    }
+    return lease(stream);
+}
+
 /* All bytes of the member have come. */
 static enum cio_status
 end(struct cio_entry_stream *stream, struct cio_zip_problem *problem)
@@ -205,11 +215,8 @@ step_deflated(struct cio_entry_stream *stream, struct cio_span *span,
               struct cio_zip_problem *problem)
 {
     const struct cio_entry *const entry = &stream->entry;
-    enum cio_status status = CIO_OK;
+    enum cio_status status = cio_entry_stream_begin(stream);
 
-    if (stream->inflater == NULL) {
-        status = lease(stream);
-    }
     while (status == CIO_OK) {
         const size_t in_before = span->in_used, out_before = span->out_used;
         const bool complete = stream->out_done == entry->nbytes;

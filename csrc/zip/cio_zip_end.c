@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * cio_end.c - finds a ZIP archive's end records, and by them its directory.
+ * cio_zip_end.c - finds a ZIP archive's end records, and by them its
+ * directory.
  *
  * A step looks at one range of the file and names the next one it wants: the
  * last few KiB first, which hold all that most archives have there; the last

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: MIT
+ * pyio_zip_member.c - a member found by name or ZipInfo, and read as a whole.
+ *
+ * The short path: a str's own UTF-8, a look-up, one pread that doesn't wait
+ * and one inflate into the result, all with the GIL held; nothing is made but
+ * the result.
+ */
+#include "glue/pyio_zip.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cio_bytes.h"
+#include "base/cio_thresholds.h"
+
+/* -------------------------------------------------------------------- find */
+
+static int
+no_such_member(PyObject *name)
+{
+    return pyio_raise(PyExc_KeyError,
+                      "There is no item named %R in the archive", name);
+}
+
+static int
+get_u64(PyObject *info, const char *name, uint64_t *value)
+{
+    PyObject *const attribute = PyObject_GetAttrString(info, name);
+
+    if (attribute == NULL) {
+        return -1;
+    }
+    *value = PyLong_AsUnsignedLongLong(attribute);
+    Py_DECREF(attribute);
+    if (*value == UINT64_MAX && PyErr_Occurred()) {
+        return -1;
+    }
+    return 0;
+}
+
+/* orig_filename as the bytes that the local header should hold. */
+static int
+encode_name(struct pyio_archive *archive, PyObject *info,
+            struct pyio_member *member)
+{
+    PyObject *const name = PyObject_GetAttrString(info, "orig_filename");
+    const char *encoding = "utf-8";
+
+    if (name == NULL) {
+        return -1;
+    }
+    if (!(member->entry.flags & CIO_ZIP_FLAG_UTF8)) {
+        encoding = archive->encoding == NULL
+                       ? "cp437"
+                       : PyUnicode_AsUTF8(archive->encoding);
+    }
+    member->raw_name =
+        encoding == NULL ? NULL
+                         : PyUnicode_AsEncodedString(name, encoding, "strict");
+    Py_DECREF(name);
+    if (member->raw_name == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
+            return -1;
+        }
+        /* No header can hold that name under that flag. */
+        PyErr_Clear();
+        member->raw_name = PyBytes_FromStringAndSize(NULL, 0);
+        if (member->raw_name == NULL) {
+            return -1;
+        }
+    }
+    member->entry.raw_name =
+        (const uint8_t *)PyBytes_AS_STRING(member->raw_name);
+    member->entry.raw_name_nbytes = (size_t)PyBytes_GET_SIZE(member->raw_name);
+    return 0;
+}
+
+/* A ZipInfo is read by its own fields, as zipfile does: callers change them.
+ */
+static int
+find_by_info(struct pyio_archive *archive, PyObject *info,
+             struct pyio_member *member)
+{
+    struct cio_entry *const entry = &member->entry;
+    uint64_t crc, method, flags, time;
+
+    if (get_u64(info, "compress_size", &entry->compressed_nbytes) < 0
+        || get_u64(info, "file_size", &entry->nbytes) < 0
+        || get_u64(info, "CRC", &crc) < 0
+        || get_u64(info, "compress_type", &method) < 0
+        || get_u64(info, "flag_bits", &flags) < 0
+        || get_u64(info, "_raw_time", &time) < 0) {
+        return -1;
+    }
+    if (get_u64(info, "header_offset", &entry->header_off) < 0) {
+        if (!PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            return -1;
+        }
+        PyErr_Clear();
+        entry->nowhere = true;
+    }
+    if (entry->header_off > INT64_MAX) {
+        entry->nowhere = true;
+    }
+    entry->end_off =
+        cio_directory_end_behind(&archive->directory, entry->header_off);
+    entry->crc = (uint32_t)crc;
+    entry->method = (uint16_t)method;
+    entry->flags = (uint16_t)flags;
+    entry->time = (uint16_t)time;
+    entry->index = UINT32_MAX;
+    entry->verify = true;
+    member->name = PyObject_GetAttrString(info, "filename");
+    return member->name == NULL ? -1 : encode_name(archive, info, member);
+}
+
+/* -1, or the index; a str that no UTF-8 spells names nothing. */
+static int
+find_by_name(struct pyio_archive *archive, PyObject *name, uint32_t *index)
+{
+    Py_ssize_t nbytes;
+    const char *const utf8 = PyUnicode_AsUTF8AndSize(name, &nbytes);
+
+    if (utf8 == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
+            return -1;
+        }
+        PyErr_Clear();
+        return no_such_member(name);
+    }
+    *index = cio_directory_find(&archive->directory, utf8, (size_t)nbytes);
+    return *index == UINT32_MAX ? no_such_member(name) : 0;
+}
+
+int
+pyio_member_find(struct pyio_state *st, struct pyio_archive *archive,
+                 PyObject *what, struct pyio_member *member)
+{
+    struct cio_zip_info info;
+    uint32_t index;
+
+    memset(member, 0, sizeof *member);
+    if (pyio_archive_order(archive) < 0) {
+        return -1;
+    }
+    if (PYIO_LIKELY(PyUnicode_Check(what))) {
+        if (find_by_name(archive, what, &index) < 0) {
+            return -1;
+        }
+        cio_directory_info(&archive->directory, index, &info);
+        cio_entry_of(&archive->directory, &info, &member->entry);
+        member->name = Py_NewRef(what);
+        return 0;
+    }
+    if (st->zip_info != NULL) {
+        const int is = PyObject_IsInstance(what, st->zip_info);
+
+        if (is < 0) {
+            return -1;
+        }
+        if (is) {
+            if (find_by_info(archive, what, member) < 0) {
+                pyio_member_clear(member);
+                return -1;
+            }
+            return 0;
+        }
+    }
+    return no_such_member(what);
+}
+
+void
+pyio_member_clear(struct pyio_member *member)
+{
+    Py_CLEAR(member->name);
+    Py_CLEAR(member->raw_name);
+}
+
+/* ---------------------------------------------------------------- warnings */
+
+/* Of entries at one offset zipfile (3.13.1 and later) reads all but warns of
+ * those that aren't the last. */
+static int
+warn_shared(const struct pyio_member *member)
+{
+    const struct cio_entry *const entry = &member->entry;
+
+    if (PYIO_LIKELY(entry->end_off != entry->header_off || entry->nowhere)) {
+        return 0;
+    }
+    return PyErr_WarnFormat(PyExc_UserWarning, 1,
+                            "Overlapped entries: %R (possible zip bomb)",
+                            member->name);
+}
+
+/* ------------------------------------------------------------------- whole */
+
+struct whole {
+    struct cio_entry *entry;
+    int fd;
+    uint8_t *out;
+    struct cio_zip_problem *problem;
+};
+
+static struct cio_done
+read_whole_detached(void *argument)
+{
+    const struct whole *const w = argument;
+    bool refused;
+
+    return cio_entry_read(w->entry, w->fd, w->out, false, &refused,
+                          w->problem);
+}
+
+static struct cio_done
+read_by_descriptor(struct pyio_archive *archive, struct cio_entry *entry,
+                   uint8_t *out, struct cio_zip_problem *problem)
+{
+    struct whole w = {entry, archive->fd, out, problem};
+    struct pyio_slices slices = {.step = read_whole_detached, .argument = &w};
+
+    if (entry->nbytes <= CIO_ZIP_ATTACHED_NBYTES
+        && entry->compressed_nbytes <= CIO_ZIP_ATTACHED_NBYTES
+        && archive->nowait) {
+        bool refused = false;
+        const struct cio_done done =
+            cio_entry_read(entry, archive->fd, out, true, &refused, problem);
+
+        if (done.status != CIO_MORE) {
+            return done;
+        }
+        archive->nowait = !refused;
+    }
+    return pyio_run_slices(&slices);
+}
+
+/* Header and data from a source without descriptor, then the same decoder. */
+static int
+read_by_source(struct pyio_state *st, struct pyio_archive *archive,
+               struct pyio_member *member, uint8_t *out)
+{
+    struct cio_entry *const entry = &member->entry;
+    struct cio_zip_problem problem = {0};
+    uint8_t *data = NULL;
+    size_t got, start;
+    enum cio_status status;
+    int result = -1;
+
+    if (pyio_member_locate(st, archive, member) < 0) {
+        return -1;
+    }
+    start = 0;
+    data = cio_sys->malloc((size_t)entry->compressed_nbytes + 1);
+    if (data == NULL) {
+        (void)PyErr_NoMemory();
+        return -1;
+    }
+    if (pyio_archive_fetch(st, archive, entry->data_off, data,
+                           (size_t)entry->compressed_nbytes, &got)
+        < 0) {
+        goto out;
+    }
+    if (got < entry->compressed_nbytes) {
+        problem = (struct cio_zip_problem){
+            CIO_ZIP_RULE_DATA_CUT,    entry->index, entry->data_off,
+            entry->compressed_nbytes, got,          NULL};
+        status = CIO_ERR_DATA;
+    } else if (entry->nbytes <= CIO_ZIP_ATTACHED_NBYTES) {
+        status = cio_entry_decode(entry, data + start, out, &problem);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        status = cio_entry_decode(entry, data + start, out, &problem);
+        Py_END_ALLOW_THREADS
+    }
+    result = pyio_zip_check(st, archive, member->name, cio_done_of(status, 0),
+                            &problem);
+out:
+    cio_free(data);
+    return result;
+}
+
+/* ------------------------------------------------------------------ stream */
+
+struct piece {
+    struct cio_entry_stream *stream;
+    int fd;
+    uint8_t *out;
+    size_t nbytes, have;
+    struct cio_zip_problem *problem;
+};
+
+static struct cio_done
+read_piece(void *argument)
+{
+    struct piece *const p = argument;
+    const struct cio_done done = cio_entry_stream_read(
+        p->stream, p->fd, p->out + p->have, p->nbytes - p->have, p->problem);
+
+    p->have += (size_t)done.nbytes;
+    return done;
+}
+
+/* At most a window of input from a source, inflated detached. */
+static struct cio_done
+step_by_source(struct pyio_state *st, struct pyio_archive *archive,
+               struct cio_entry_stream *stream, uint8_t *out, size_t nbytes,
+               struct cio_zip_problem *problem)
+{
+    const uint64_t left = stream->entry.compressed_nbytes - stream->in_done;
+    struct cio_buffer *const in = cio_buffer_take(CIO_ZIP_AHEAD_NBYTES);
+    struct cio_span span = {.out = out, .out_nbytes = nbytes};
+    struct cio_done done = {CIO_MORE, 0, 0};
+    const size_t want = in == NULL ? 0 : (size_t)cio_min_u64(left, in->nbytes);
+    size_t got;
+
+    if (in == NULL) {
+        (void)PyErr_NoMemory();
+        return done;
+    }
+    if (pyio_archive_fetch(st, archive,
+                           stream->entry.data_off + stream->in_done, in->data,
+                           want, &got)
+        < 0) {
+        goto out;
+    }
+    if (got == 0 && want > 0) {
+        *problem = (struct cio_zip_problem){
+            CIO_ZIP_RULE_DATA_CUT,  stream->entry.index,
+            stream->entry.data_off, stream->entry.compressed_nbytes,
+            stream->in_done,        NULL};
+        done.status = CIO_ERR_DATA;
+        goto out;
+    }
+    span.in = in->data;
+    span.in_nbytes = got;
+    Py_BEGIN_ALLOW_THREADS
+    done.status = cio_entry_stream_step(stream, &span, problem);
+    Py_END_ALLOW_THREADS
+    done.nbytes = span.out_used;
+out:
+    cio_buffer_give(in);
+    return done;
+}
+
+struct cio_done
+pyio_stream_fill(struct pyio_state *st, struct pyio_archive *archive,
+                 struct cio_entry_stream *stream, uint8_t *out, size_t nbytes,
+                 struct cio_zip_problem *problem)
+{
+    struct piece p = {stream, archive->fd, out, nbytes, 0, problem};
+    struct pyio_slices slices = {.step = read_piece, .argument = &p};
+    struct cio_done done = {CIO_OK, 0, 0};
+
+    if (archive->source == NULL) {
+        return pyio_run_slices(&slices);
+    }
+    while (
+        done.status == CIO_OK
+        && (p.have < nbytes
+            || (stream->out_done == stream->entry.nbytes && !stream->ended))) {
+        done = step_by_source(st, archive, stream, out + p.have,
+                              nbytes - p.have, problem);
+        p.have += (size_t)done.nbytes;
+        if (done.status == CIO_OK && PyErr_CheckSignals() < 0) {
+            done.status = CIO_MORE;
+        }
+    }
+    done.nbytes = p.have;
+    return done;
+}
+
+/* ---------------------------------------------------------------- the whole
+ */
+
+static struct cio_done
+locate_detached(void *argument)
+{
+    const struct whole *const w = argument;
+    bool refused;
+
+    return cio_entry_locate(w->entry, w->fd, false, &refused, w->problem);
+}
+
+static int
+locate_in_source(struct pyio_state *st, struct pyio_archive *archive,
+                 struct pyio_member *member)
+{
+    struct cio_entry *const entry = &member->entry;
+    struct cio_zip_problem problem = {0};
+    size_t need = CIO_ZIP_HEADER_NBYTES + entry->raw_name_nbytes, got = 0;
+    enum cio_status status = CIO_MORE;
+    struct cio_buffer *buffer = NULL;
+    int result = -1;
+
+    while (status == CIO_MORE) {
+        cio_buffer_give(buffer);
+        buffer = cio_buffer_take(need);
+        if (buffer == NULL) {
+            (void)PyErr_NoMemory();
+            return -1;
+        }
+        if (pyio_archive_fetch(st, archive, entry->header_off, buffer->data,
+                               need, &got)
+            < 0) {
+            goto out;
+        }
+        if (got < need) {
+            size_t ignored;
+
+            status =
+                cio_entry_header(entry, buffer->data, got, &ignored, &problem);
+            if (status == CIO_MORE) {
+                problem = (struct cio_zip_problem){CIO_ZIP_RULE_HEADER_CUT,
+                                                   entry->index,
+                                                   entry->header_off,
+                                                   need,
+                                                   got,
+                                                   NULL};
+                status = CIO_ERR_DATA;
+            }
+        } else {
+            status =
+                cio_entry_header(entry, buffer->data, got, &need, &problem);
+        }
+    }
+    result = pyio_zip_check(st, archive, member->name, cio_done_of(status, 0),
+                            &problem);
+out:
+    cio_buffer_give(buffer);
+    return result;
+}
+
+int
+pyio_member_locate(struct pyio_state *st, struct pyio_archive *archive,
+                   struct pyio_member *member)
+{
+    struct cio_zip_problem problem = {0};
+    struct whole w = {&member->entry, archive->fd, NULL, &problem};
+    struct pyio_slices slices = {.step = locate_detached, .argument = &w};
+    struct cio_done done = {CIO_MORE, 0, 0};
+
+    if (archive->source != NULL) {
+        return locate_in_source(st, archive, member);
+    }
+    if (archive->nowait) {
+        bool refused = false;
+
+        done = cio_entry_locate(&member->entry, archive->fd, true, &refused,
+                                &problem);
+        archive->nowait = !refused;
+    }
+    if (done.status == CIO_MORE) {
+        done = pyio_run_slices(&slices);
+    }
+    return pyio_zip_check(st, archive, member->name, done, &problem);
+}
+
+int
+pyio_member_check(struct pyio_state *st, struct pyio_archive *archive,
+                  struct pyio_member *member)
+{
+    struct cio_zip_problem problem;
+
+    if (PYIO_UNLIKELY(cio_entry_check(&member->entry, &problem) != CIO_OK)) {
+        return pyio_zip_raise(st, archive, member->name, &problem);
+    }
+    return warn_shared(member);
+}
+
+static int
+read_streamed(struct pyio_state *st, struct pyio_archive *archive,
+              struct pyio_member *member, uint8_t *out)
+{
+    struct cio_entry_stream stream;
+    struct cio_zip_problem problem = {0};
+    struct cio_done done;
+
+    if (pyio_member_locate(st, archive, member) < 0) {
+        return -1;
+    }
+    cio_entry_stream_init(&stream, &member->entry);
+    done = pyio_stream_fill(st, archive, &stream, out,
+                            (size_t)member->entry.nbytes, &problem);
+    cio_entry_stream_close(&stream);
+    return pyio_zip_check(st, archive, member->name, done, &problem);
+}
+
+int
+pyio_member_read_into(struct pyio_state *st, struct pyio_archive *archive,
+                      struct pyio_member *member, uint8_t *out)
+{
+    struct cio_zip_problem problem = {0};
+    struct cio_done done;
+
+    if (!cio_entry_is_whole(&member->entry)) {
+        return read_streamed(st, archive, member, out);
+    }
+    if (archive->source != NULL) {
+        return read_by_source(st, archive, member, out);
+    }
+    done = read_by_descriptor(archive, &member->entry, out, &problem);
+    if (PYIO_LIKELY(done.status == CIO_OK)) {
+        return 0;
+    }
+    return pyio_zip_check(st, archive, member->name, done, &problem);
+}
+
+/* A size that a few compressed bytes claim: memory follows what comes. */
+static PyObject *
+read_growing(struct pyio_state *st, struct pyio_archive *archive,
+             struct pyio_member *member)
+{
+    const struct cio_entry *const entry = &member->entry;
+    struct cio_entry_stream stream;
+    struct cio_zip_problem problem = {0};
+    struct pyio_result result = {0};
+    struct cio_done done = {CIO_OK, 0, 0};
+    PyObject *bytes = NULL;
+
+    if (pyio_member_locate(st, archive, member) < 0
+        || pyio_result_init(&result, (size_t)(entry->compressed_nbytes
+                                              * CIO_ZIP_TRUST_RATIO))
+               < 0) {
+        return NULL;
+    }
+    cio_entry_stream_init(&stream, entry);
+    while (done.status == CIO_OK) {
+        if (result.nbytes == result.capacity
+            && pyio_result_grow(&result, (size_t)entry->nbytes) < 0) {
+            goto out;
+        }
+        done =
+            pyio_stream_fill(st, archive, &stream, result.data + result.nbytes,
+                             result.capacity - result.nbytes, &problem);
+        result.nbytes += (size_t)done.nbytes;
+    }
+    if (pyio_zip_check(st, archive, member->name, done, &problem) == 0) {
+        bytes = pyio_result_finish(&result);
+    }
+out:
+    cio_entry_stream_close(&stream);
+    pyio_result_drop(&result);
+    return bytes;
+}
+
+PyObject *
+pyio_member_read(struct pyio_state *st, struct pyio_archive *archive,
+                 struct pyio_member *member)
+{
+    const struct cio_entry *const entry = &member->entry;
+    PyObject *result;
+
+    if (pyio_member_check(st, archive, member) < 0) {
+        return NULL;
+    }
+    if (PYIO_UNLIKELY(!cio_entry_is_whole(entry)
+                      && entry->method == CIO_ZIP_DEFLATED
+                      && entry->nbytes / CIO_ZIP_TRUST_RATIO
+                             >= entry->compressed_nbytes)) {
+        return read_growing(st, archive, member);
+    }
+    if (entry->nbytes > (size_t)PY_SSIZE_T_MAX - sizeof(PyBytesObject)
+        || cio_sys->allow_result((size_t)entry->nbytes) < 0) {
+        return PyErr_NoMemory();
+    }
+    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)entry->nbytes);
+    if (result == NULL) {
+        return NULL;
+    }
+    cio_advise_huge(PyBytes_AS_STRING(result), (size_t)entry->nbytes);
+    if (PYIO_UNLIKELY(
+            pyio_member_read_into(st, archive, member,
+                                  (uint8_t *)PyBytes_AS_STRING(result))
+            < 0)) {
+        Py_DECREF(result);
+        return NULL;
+    }
+    return result;
+}

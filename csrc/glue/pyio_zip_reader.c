@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: MIT
+ * pyio_zip_reader.c - the C half of ZipFile: what is called once per member.
+ *
+ * pyio_chunked/_zip.py derives from it and adds what is policy: ZipInfo
+ * objects, listing, printing, other methods than stored and deflated.
+ */
+#include "glue/pyio_zip_reader.h"
+
+#include <string.h>
+
+struct pyio_archive *
+pyio_reader_archive(PyObject *op)
+{
+    struct zip_reader *const self = (struct zip_reader *)op;
+
+    if (PYIO_UNLIKELY(self->archive == NULL)) {
+        (void)pyio_raise(PyExc_ValueError, "Attempt to use ZIP archive that "
+                                           "was already closed");
+        return NULL;
+    }
+    /* The call keeps it, whoever closes meanwhile. */
+    return (struct pyio_archive *)Py_NewRef((PyObject *)self->archive);
+}
+
+/* Encrypted members and other methods are for the Python half. */
+static bool
+is_special(const struct cio_entry *entry)
+{
+    return (entry->flags & CIO_ZIP_FLAG_ENCRYPTED) != 0
+           || (entry->method != CIO_ZIP_STORED
+               && entry->method != CIO_ZIP_DEFLATED);
+}
+
+/* -------------------------------------------------------------------- load */
+
+static int
+as_bound(PyObject *value, uint64_t *bound)
+{
+    *bound = UINT64_MAX;
+    if (value == Py_None) {
+        return 0;
+    }
+    *bound = PyLong_AsUnsignedLongLong(value);
+    return *bound == UINT64_MAX && PyErr_Occurred() ? -1 : 0;
+}
+
+PyDoc_STRVAR(load_doc,
+             "_load($self, file, encoding, whole_tail, directory_size, "
+             "entries, name_length, /)\n--\n\n"
+             "Open, find and index the directory. Bounds in bytes (entries: "
+             "a count), or\nNone.");
+
+static PyObject *
+reader_load(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    struct zip_reader *const self = (struct zip_reader *)op;
+    struct pyio_state *st = pyio_state_of(Py_TYPE(op));
+    struct pyio_archive *archive;
+    struct cio_zip_bounds bounds;
+    bool whole_tail = false;
+
+    if (nargs != 6) {
+        (void)pyio_raise(PyExc_TypeError, "_load takes 6 arguments");
+        return NULL;
+    }
+    if (as_bound(args[3], &bounds.dir_nbytes) < 0
+        || as_bound(args[4], &bounds.entries) < 0
+        || as_bound(args[5], &bounds.name_nbytes) < 0
+        || pyio_as_bool(args[2], &whole_tail) < 0) {
+        return NULL;
+    }
+    archive = pyio_archive_new(st, args[0]);
+    if (archive == NULL) {
+        return NULL;
+    }
+    archive->whole_tail = whole_tail;
+    if (args[1] != Py_None) {
+        archive->encoding = Py_NewRef(args[1]);
+    }
+    if (pyio_archive_load(st, archive, &bounds) < 0) {
+        Py_DECREF(archive);
+        return NULL;
+    }
+    Py_XSETREF(self->archive, archive);
+    Py_RETURN_NONE;
+}
+
+/* -------------------------------------------------------------------- read */
+
+static PyObject *
+call_special(PyObject *op, const char *method, PyObject *name, PyObject *pwd,
+             bool verify)
+{
+    return PyObject_CallMethod(op, method, "OOO", name,
+                               pwd != NULL ? pwd : Py_None,
+                               verify ? Py_True : Py_False);
+}
+
+PyDoc_STRVAR(read_doc,
+             "read($self, name, pwd=None, *, verify=True)\n--\n\n"
+             "All bytes of a member, named or given as ZipInfo.\n\n"
+             "verify=False skips the CRC alone. KeyError: no such member; "
+             "BadZipFile names\nwhat is wrong. In place of zipfile's "
+             "ZipFile.read.");
+
+static PyObject *
+reader_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
+            PyObject *kwnames)
+{
+    static const char *const names[] = {"name", "pwd", "verify", NULL};
+    static const struct pyio_signature signature = {"read", names, 2, 1};
+    struct pyio_state *st = pyio_state_of(Py_TYPE(op));
+    struct pyio_archive *archive;
+    struct pyio_member member;
+    PyObject *given[3] = {NULL, NULL, NULL}, *result = NULL;
+    bool verify = true;
+
+    if (PYIO_LIKELY(nargs == 1 && kwnames == NULL)) {
+        given[0] = args[0];
+    } else if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0
+               || pyio_as_bool(given[2], &verify) < 0) {
+        return NULL;
+    }
+    archive = pyio_reader_archive(op);
+    if (archive == NULL) {
+        return NULL;
+    }
+    if (pyio_member_find(st, archive, given[0], &member) == 0) {
+        member.entry.verify = verify;
+        result =
+            PYIO_UNLIKELY(is_special(&member.entry))
+                ? call_special(op, "_read_special", given[0], given[1], verify)
+                : pyio_member_read(st, archive, &member);
+        pyio_member_clear(&member);
+    }
+    Py_DECREF(archive);
+    return result;
+}
+
+static PyObject *
+copy_special(PyObject *op, PyObject *name, const Py_buffer *view, bool verify)
+{
+    PyObject *const data =
+        call_special(op, "_read_special", name, NULL, verify);
+    Py_ssize_t nbytes;
+
+    if (data == NULL) {
+        return NULL;
+    }
+    nbytes = PyBytes_GET_SIZE(data);
+    if (nbytes > view->len) {
+        Py_DECREF(data);
+        (void)pyio_raise(PyExc_ValueError, "the buffer is too small for %R",
+                         name);
+        return NULL;
+    }
+    memcpy(view->buf, PyBytes_AS_STRING(data), (size_t)nbytes);
+    Py_DECREF(data);
+    return PyLong_FromSsize_t(nbytes);
+}
+
+static PyObject *
+read_into_view(PyObject *op, struct pyio_archive *archive, PyObject *name,
+               const Py_buffer *view, bool verify)
+{
+    struct pyio_state *st = pyio_state_of(Py_TYPE(op));
+    struct pyio_member member;
+    PyObject *result = NULL;
+
+    if (pyio_member_find(st, archive, name, &member) < 0) {
+        return NULL;
+    }
+    member.entry.verify = verify;
+    if (is_special(&member.entry)) {
+        result = copy_special(op, name, view, verify);
+    } else if (member.entry.nbytes > (uint64_t)view->len) {
+        (void)pyio_raise(PyExc_ValueError,
+                         "%R has %llu bytes, the buffer only %zd", name,
+                         (unsigned long long)member.entry.nbytes, view->len);
+    } else if (pyio_member_check(st, archive, &member) == 0
+               && pyio_member_read_into(st, archive, &member, view->buf)
+                      == 0) {
+        result = PyLong_FromUnsignedLongLong(member.entry.nbytes);
+    }
+    pyio_member_clear(&member);
+    return result;
+}
+
+PyDoc_STRVAR(readinto_doc,
+             "readinto($self, name, buffer, *, verify=True)\n--\n\n"
+             "Read a member into writable memory; the number of bytes.\n\n"
+             "ValueError where the buffer is too small; otherwise as read.");
+
+static PyObject *
+reader_readinto(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
+                PyObject *kwnames)
+{
+    static const char *const names[] = {"name", "buffer", "verify", NULL};
+    static const struct pyio_signature signature = {"readinto", names, 2, 2};
+    struct pyio_archive *archive;
+    PyObject *given[3], *result = NULL;
+    bool verify = true;
+    Py_buffer view;
+
+    if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0
+        || pyio_as_bool(given[2], &verify) < 0
+        || (archive = pyio_reader_archive(op)) == NULL) {
+        return NULL;
+    }
+    if (PyObject_GetBuffer(given[1], &view, PyBUF_WRITABLE) == 0) {
+        result = read_into_view(op, archive, given[0], &view, verify);
+        PyBuffer_Release(&view);
+    }
+    Py_DECREF(archive);
+    return result;
+}
+
+/* -------------------------------------------------------------------- open */
+
+/* mode as zipfile checks it; writing is zipfile's business. */
+static int
+check_mode(PyObject *mode)
+{
+    if (mode == NULL
+        || (PyUnicode_Check(mode)
+            && PyUnicode_CompareWithASCIIString(mode, "r") == 0)) {
+        return 0;
+    }
+    if (PyUnicode_Check(mode)
+        && PyUnicode_CompareWithASCIIString(mode, "w") == 0) {
+        return pyio_raise(PyExc_ValueError,
+                          "this ZipFile only reads: zipfile.ZipFile writes");
+    }
+    return pyio_raise(PyExc_ValueError, "open() requires mode \"r\"");
+}
+
+PyDoc_STRVAR(open_doc,
+             "open($self, name, mode='r', pwd=None, *, force_zip64=False)\n"
+             "--\n\n"
+             "A member as a binary, seekable io.BufferedIOBase.\n\n"
+             "It stays readable after close(). Errors as zipfile's. In place "
+             "of\nzipfile's ZipFile.open, for reading.");
+
+static PyObject *
+reader_open(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
+            PyObject *kwnames)
+{
+    static const char *const names[] = {"name", "mode", "pwd", "force_zip64",
+                                        NULL};
+    static const struct pyio_signature signature = {"open", names, 3, 1};
+    struct pyio_state *st = pyio_state_of(Py_TYPE(op));
+    struct pyio_archive *archive;
+    struct pyio_member member;
+    PyObject *given[4], *result = NULL;
+
+    if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0
+        || check_mode(given[1]) < 0
+        || (archive = pyio_reader_archive(op)) == NULL) {
+        return NULL;
+    }
+    if (pyio_member_find(st, archive, given[0], &member) == 0) {
+        result =
+            is_special(&member.entry)
+                ? call_special(op, "_open_special", given[0], given[2], true)
+                : pyio_member_open(st, archive, &member);
+        pyio_member_clear(&member);
+    }
+    Py_DECREF(archive);
+    return result;
+}
+
+PyDoc_STRVAR(open_raw_doc,
+             "_open_raw($self, name, /)\n--\n\n"
+             "A stream over a member's bytes as they lie in the file.");
+
+static PyObject *
+reader_open_raw(PyObject *op, PyObject *name)
+{
+    struct pyio_state *st = pyio_state_of(Py_TYPE(op));
+    struct pyio_archive *const archive = pyio_reader_archive(op);
+    struct pyio_member member;
+    PyObject *result = NULL;
+
+    if (archive == NULL) {
+        return NULL;
+    }
+    if (pyio_member_find(st, archive, name, &member) == 0) {
+        member.entry.method = CIO_ZIP_STORED;
+        member.entry.flags &= (uint16_t)~CIO_ZIP_FLAG_ENCRYPTED;
+        member.entry.nbytes = member.entry.compressed_nbytes;
+        member.entry.verify = false;
+        result = pyio_member_open(st, archive, &member);
+        pyio_member_clear(&member);
+    }
+    Py_DECREF(archive);
+    return result;
+}
+
+/* --------------------------------------------------------------- directory */
+
+static PyObject *
+reader_find(PyObject *op, PyObject *name)
+{
+    struct pyio_archive *const archive = pyio_reader_archive(op);
+    PyObject *result = NULL;
+    const char *utf8;
+    Py_ssize_t nbytes;
+
+    if (archive == NULL) {
+        return NULL;
+    }
+    if (!PyUnicode_Check(name)) {
+        result = PyLong_FromLong(-1);
+        goto out;
+    }
+    utf8 = PyUnicode_AsUTF8AndSize(name, &nbytes);
+    if (utf8 == NULL) {
+        if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
+            PyErr_Clear();
+            result = PyLong_FromLong(-1);
+        }
+        goto out;
+    }
+    {
+        const uint32_t index =
+            cio_directory_find(&archive->directory, utf8, (size_t)nbytes);
+
+        result =
+            PyLong_FromLongLong(index == UINT32_MAX ? -1 : (long long)index);
+    }
+out:
+    Py_DECREF(archive);
+    return result;
+}
+
+static PyObject *
+reader_names(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_archive *const archive = pyio_reader_archive(op);
+    PyObject *list;
+
+    if (archive == NULL) {
+        return NULL;
+    }
+    list = PyList_New((Py_ssize_t)archive->directory.count);
+    for (uint32_t i = 0; list != NULL && i < archive->directory.count; i++) {
+        PyObject *const name = pyio_archive_name(archive, i);
+
+        if (name == NULL) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, (Py_ssize_t)i, name);
+    }
+    Py_DECREF(archive);
+    return list;
+}
+
+/* header_offset as zipfile computes it: any integer. */
+static PyObject *
+header_offset(const struct cio_directory *directory,
+              const struct cio_zip_info *info)
+{
+    PyObject *said, *where, *placed, *sum = NULL;
+
+    if (!(info->member_flags & CIO_ZIP_MEMBER_NOWHERE)) {
+        return PyLong_FromUnsignedLongLong(info->header_off);
+    }
+    said = PyLong_FromUnsignedLongLong(info->header_said);
+    where = PyLong_FromUnsignedLongLong(directory->end.dir_off);
+    placed = PyLong_FromUnsignedLongLong(directory->end.dir_said);
+    if (said != NULL && where != NULL && placed != NULL) {
+        PyObject *const prefix = PyNumber_Subtract(where, placed);
+
+        sum = prefix == NULL ? NULL : PyNumber_Add(said, prefix);
+        Py_XDECREF(prefix);
+    }
+    Py_XDECREF(said);
+    Py_XDECREF(where);
+    Py_XDECREF(placed);
+    return sum;
+}
+
+static PyObject *
+record_of(const struct pyio_archive *archive, uint32_t index)
+{
+    const struct cio_directory *const directory = &archive->directory;
+    struct cio_zip_info i;
+    PyObject *orig, *name, *offset;
+
+    cio_directory_info(directory, index, &i);
+    orig = pyio_archive_orig_name(archive, &i);
+    offset = header_offset(directory, &i);
+    name = (i.member_flags & CIO_ZIP_MEMBER_RENAMED)
+                   && (const uint8_t *)i.name != i.raw_name
+               ? pyio_archive_name(archive, index)
+               : Py_XNewRef(orig);
+    if (orig == NULL || name == NULL || offset == NULL) {
+        Py_XDECREF(orig);
+        Py_XDECREF(name);
+        Py_XDECREF(offset);
+        return NULL;
+    }
+    return Py_BuildValue(
+        "NN(iiiiii)Hy#y#BBBBHHHINIKKHK", orig, name, (i.date >> 9) + 1980,
+        (i.date >> 5) & 15, i.date & 31, i.time >> 11, (i.time >> 5) & 63,
+        (i.time & 31) * 2, i.method, (const char *)i.comment,
+        (Py_ssize_t)i.comment_nbytes, (const char *)i.extra,
+        (Py_ssize_t)i.extra_nbytes, i.create_system, i.create_version,
+        i.extract_version, i.reserved, i.flags, i.disk, i.internal_attr,
+        i.external_attr, offset, i.crc,
+        (unsigned long long)i.compressed_nbytes, (unsigned long long)i.nbytes,
+        i.time, (unsigned long long)cio_directory_end_of(directory, index));
+}
+
+static PyObject *
+reader_record(PyObject *op, PyObject *number)
+{
+    struct pyio_archive *const archive = pyio_reader_archive(op);
+    const long long index = PyLong_AsLongLong(number);
+    PyObject *result = NULL;
+
+    if (archive == NULL) {
+        return NULL;
+    }
+    if (index < 0 || index >= archive->directory.count) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_IndexError, "no such member");
+        }
+    } else if (pyio_archive_order(archive) == 0) {
+        result = record_of(archive, (uint32_t)index);
+    }
+    Py_DECREF(archive);
+    return result;
+}
+
+static Py_ssize_t
+reader_length(PyObject *op)
+{
+    const struct zip_reader *const self = (struct zip_reader *)op;
+
+    return self->archive == NULL ? 0
+                                 : (Py_ssize_t)self->archive->directory.count;
+}
+
+static int
+reader_contains(PyObject *op, PyObject *name)
+{
+    PyObject *const index = reader_find(op, name);
+    long value;
+
+    if (index == NULL) {
+        return -1;
+    }
+    value = PyLong_AsLong(index);
+    Py_DECREF(index);
+    return value >= 0;
+}
+
+/* Facts of the directory as a whole, for the Python half. */
+static PyObject *
+reader_facts(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_archive *const archive = pyio_reader_archive(op);
+    const struct cio_directory *d;
+    PyObject *result;
+
+    if (archive == NULL) {
+        return NULL;
+    }
+    d = &archive->directory;
+    result = Py_BuildValue(
+        "{s:y#,s:K,s:O,s:O,s:O,s:O}", "comment", (const char *)d->comment,
+        (Py_ssize_t)d->end.comment_nbytes, "start_dir",
+        (unsigned long long)d->end.dir_off, "duplicates",
+        d->duplicates ? Py_True : Py_False, "positional",
+        archive->source == NULL ? Py_True : Py_False, "filename",
+        archive->filename, "source",
+        archive->source != NULL ? archive->source : Py_None);
+    Py_DECREF(archive);
+    return result;
+}
+
+static PyObject *
+reader_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    const struct zip_reader *const self = (struct zip_reader *)op;
+
+    return PyLong_FromLong(self->archive == NULL ? -1 : self->archive->fd);
+}
+
+static PyObject *
+reader_close(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct zip_reader *const self = (struct zip_reader *)op;
+
+    Py_CLEAR(self->archive);
+    Py_RETURN_NONE;
+}
+
+/* -------------------------------------------------------------------- type */
+
+static int
+reader_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(((struct zip_reader *)op)->archive);
+    return 0;
+}
+
+static int
+reader_clear(PyObject *op)
+{
+    Py_CLEAR(((struct zip_reader *)op)->archive);
+    return 0;
+}
+
+static void
+reader_dealloc(PyObject *op)
+{
+    PyTypeObject *const type = Py_TYPE(op);
+
+    PyObject_GC_UnTrack(op);
+    (void)reader_clear(op);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+#define FAST(name, function, flags, doc)                                      \
+    {name, (PyCFunction)(void (*)(void))(function), METH_FASTCALL | (flags),  \
+     doc}
+
+static PyMethodDef reader_methods[] = {
+    FAST("read", reader_read, METH_KEYWORDS, read_doc),
+    FAST("readinto", reader_readinto, METH_KEYWORDS, readinto_doc),
+    FAST("open", reader_open, METH_KEYWORDS, open_doc),
+    FAST("read_many", pyio_reader_read_many, METH_KEYWORDS,
+         pyio_reader_read_many_doc),
+    FAST("testzip", pyio_reader_testzip, METH_KEYWORDS,
+         pyio_reader_testzip_doc),
+    FAST("_load", reader_load, 0, load_doc),
+    {"_open_raw", reader_open_raw, METH_O, open_raw_doc},
+    {"_find", reader_find, METH_O, NULL},
+    {"_names", reader_names, METH_NOARGS, NULL},
+    {"_record", reader_record, METH_O, NULL},
+    {"_facts", reader_facts, METH_NOARGS, NULL},
+    {"_fileno", reader_fileno, METH_NOARGS, NULL},
+    {"_close", reader_close, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot reader_slots[] = {
+    {Py_tp_doc, (void *)PyDoc_STR("The C half of ZipFile. Private.")},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_traverse, reader_traverse},
+    {Py_tp_clear, reader_clear},
+    {Py_tp_dealloc, reader_dealloc},
+    {Py_tp_methods, reader_methods},
+    {Py_sq_length, reader_length},
+    {Py_sq_contains, reader_contains},
+    {0, NULL},
+};
+
+static PyType_Spec reader_spec = {
+    .name = "pyio_chunked._core._ZipReader",
+    .basicsize = sizeof(struct zip_reader),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = reader_slots,
+};
+
+/* The class whose instances read() takes beside names. */
+static PyObject *
+set_zip_info(PyObject *mod, PyObject *type)
+{
+    Py_XSETREF(pyio_state_of_module(mod)->zip_info, Py_NewRef(type));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"_set_zip_info", set_zip_info, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+pyio_add_zip_reader(PyObject *mod, struct pyio_state *st)
+{
+    if (pyio_add_functions(mod, functions) < 0) {
+        return -1;
+    }
+    return pyio_add_type(mod, &reader_spec, NULL, &st->zip_reader_type);
+}
