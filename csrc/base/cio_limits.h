@@ -28,6 +28,11 @@
  * slice. benchmarks/test_io.py::parallel. */
 #define CIO_PIECE_NBYTES (2 * CIO_MIB)
 
+/* A file below this is opened, read and closed in one go, into the stack and
+ * from there into its result: the copy costs less than giving the interpreter
+ * lock up and taking it back once more. benchmarks/test_io.py::small. */
+#define CIO_SMALL_NBYTES (16 * CIO_KIB)
+
 /* Reads up to this size first ask the page cache under the interpreter lock:
  * it takes 30 us at most, giving the lock up and back costs 1 ms and more
  * beside a busy thread. benchmarks/test_io.py::busy_thread. */

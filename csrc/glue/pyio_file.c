@@ -102,6 +102,12 @@ let_go(struct pyio_file *self)
     if (fd < 0 || self->detached) {
         return 0;
     }
+    if (self->core.local && !self->writable) {
+        /* A local file that was only read: nothing to wait for, nor to lose.
+         */
+        (void)cio_sys->close(fd);
+        return 0;
+    }
     return pyio_close(fd);
 }
 

@@ -52,34 +52,72 @@ stat_number(PyObject *number, int *fd, struct stat *st)
     return result < 0 ? raise_os(sys_errno, number) : 0;
 }
 
-static int
-open_by_path(struct source *source, PyObject *file, struct stat *st)
+static void
+source_set_up(struct source *source, const struct stat *st, int64_t off)
 {
-    PyObject *bytes;
-
-    source->name = PyOS_FSPath(file);
-    if (source->name == NULL || pyio_as_path(source->name, &bytes) < 0) {
-        return -1;
-    }
-    source->core.fd =
-        pyio_open_stat(source->name, bytes, "r", O_RDONLY | O_CLOEXEC, st);
-    Py_DECREF(bytes);
-    source->ours = true;
-    return source->core.fd < 0 ? -1 : 0;
+    source->endless = cio_stat_is_endless(st);
+    source->core.cached = cio_stat_is_seekable(st);
+    source->core.seekable = source->core.cached;
+    source->core.size_seen = source->core.cached ? (int64_t)st->st_size : 0;
+    source->core.off = source->core.cached || off > 0 ? off : CIO_OWN_OFFSET;
+    source->core.chunk_nbytes = CIO_CHUNK_NBYTES;
 }
 
+/* Opens file, which is the caller's `bytes` for the kernel. With memory, a
+ * small file is read into it and closed: *got is its size. */
 static int
-source_open(struct source *source, PyObject *file, int64_t off)
+open_by_path(struct source *source, PyObject *bytes, struct stat *st,
+             void *memory, size_t *got)
 {
+    const int flags = O_RDONLY | O_CLOEXEC;
+    struct cio_done done;
+
+    if (PySys_Audit("open", "Osi", source->name, "r", flags) < 0) {
+        return -1;
+    }
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        done = memory == NULL
+                   ? cio_fd_open(PyBytes_AS_STRING(bytes), flags, 0,
+                                 &source->core.fd, st)
+                   : cio_fd_read_small(PyBytes_AS_STRING(bytes), memory,
+                                       CIO_SMALL_NBYTES, &source->core.fd, st);
+        Py_END_ALLOW_THREADS
+    } while (done.status == CIO_MORE && PyErr_CheckSignals() == 0);
+    if (done.status != CIO_OK) {
+        return done.status == CIO_MORE
+                   ? -1
+                   : raise_os(done.sys_errno, source->name);
+    }
+    source->ours = true;
+    if (got != NULL) {
+        *got = (size_t)done.nbytes;
+    }
+    return 0;
+}
+
+/* memory and got as open_by_path takes them. */
+static int
+source_open(struct source *source, PyObject *file, int64_t off, void *memory,
+            size_t *got)
+{
+    PyObject *bytes = NULL;
     struct stat st;
     int result;
 
-    *source = (struct source){.core = {.fd = -1}};
+    memset(source, 0, sizeof *source);
+    source->core.fd = -1;
     if (PyLong_Check(file)) {
         source->name = Py_NewRef(file);
         result = stat_number(file, &source->core.fd, &st);
     } else {
-        result = open_by_path(source, file, &st);
+        source->name = PyOS_FSPath(file);
+        result =
+            source->name == NULL ? -1 : pyio_as_path(source->name, &bytes);
+        if (result == 0) {
+            result = open_by_path(source, bytes, &st, memory, got);
+            Py_DECREF(bytes);
+        }
     }
     if (result == 0 && S_ISDIR(st.st_mode)) {
         result = raise_os(EISDIR, source->name);
@@ -88,12 +126,7 @@ source_open(struct source *source, PyObject *file, int64_t off)
         source_close(source);
         return -1;
     }
-    source->endless = cio_stat_is_endless(&st);
-    source->core.cached = cio_stat_is_seekable(&st);
-    source->core.seekable = source->core.cached;
-    source->core.size_seen = source->core.cached ? (int64_t)st.st_size : 0;
-    source->core.off = source->core.cached || off > 0 ? off : CIO_OWN_OFFSET;
-    source->core.chunk_nbytes = CIO_CHUNK_NBYTES;
+    source_set_up(source, &st, off);
     return 0;
 }
 
@@ -186,16 +219,21 @@ read_bytes(PyObject *Py_UNUSED(mod), PyObject *const *args, Py_ssize_t nargs,
     struct source source;
     int64_t off = 0, size = -1;
     unsigned threads = 0;
+    char small[CIO_SMALL_NBYTES];
+    size_t got = 0;
 
     if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0
         || (given[1] != NULL && pyio_as_offset(given[1], "offset", &off) < 0)
         || (given[2] != NULL && pyio_as_size(given[2], &size) < 0)
         || end_fits(off, size < 0 ? 0 : size) < 0
         || as_threads(given[3], &threads) < 0
-        || source_open(&source, given[0], off) < 0) {
+        || source_open(&source, given[0], off,
+                       off == 0 && size < 0 ? small : NULL, &got)
+               < 0) {
         return NULL;
     }
-    bytes = read_source(&source, size, threads);
+    bytes = got > 0 ? PyBytes_FromStringAndSize(small, (Py_ssize_t)got)
+                    : read_source(&source, size, threads);
     source_close(&source);
     return bytes;
 }
@@ -230,7 +268,7 @@ read_into(PyObject *Py_UNUSED(mod), PyObject *const *args, Py_ssize_t nargs,
         return NULL;
     }
     if (end_fits(off, view.len) == 0
-        && source_open(&source, given[0], off) == 0) {
+        && source_open(&source, given[0], off, NULL, NULL) == 0) {
         struct pyio_context context = {source.name, NULL, 0};
 
         done = pyio_read_memory(&source.core, view.buf, (size_t)view.len,

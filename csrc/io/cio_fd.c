@@ -126,6 +126,28 @@ cio_fd_open(const char *path, int flags, mode_t mode, int *fd, struct stat *st)
     return cio_done_of(CIO_OK, 0);
 }
 
+struct cio_done
+cio_fd_read_small(const char *path, void *buf, size_t nbytes, int *fd,
+                  struct stat *st)
+{
+    struct cio_done done = cio_fd_open(path, O_RDONLY | O_CLOEXEC, 0, fd, st);
+    ssize_t got;
+
+    if (done.status != CIO_OK || !S_ISREG(st->st_mode) || st->st_size == 0
+        || (uint64_t)st->st_size >= nbytes) {
+        return done;
+    }
+    /* One byte more than the size tells the end without a second call. By
+     * position, so that nothing has happened where it is not the end. */
+    got = cio_sys->pread(*fd, buf, (size_t)st->st_size + 1, 0);
+    if (got == (ssize_t)st->st_size) {
+        done.nbytes = (uint64_t)got;
+        (void)cio_sys->close(*fd); /* read only: nothing can be lost */
+        *fd = -1;
+    }
+    return done;
+}
+
 bool
 cio_stat_is_endless(const struct stat *st)
 {

@@ -41,6 +41,11 @@ struct cio_done cio_fd_seek(int fd, int64_t off, int whence, int64_t *pos);
  * came first. On failure nothing stays open. */
 struct cio_done cio_fd_open(const char *path, int flags, mode_t mode, int *fd,
                             struct stat *st);
+/* As cio_fd_open, and where a regular file's content fits the memory, reads it
+ * and closes: what came is nbytes, *fd is -1. Where it doesn't, or the file
+ * isn't what its size says, *fd is open at its start and nbytes is 0. */
+struct cio_done cio_fd_read_small(const char *path, void *buf, size_t nbytes,
+                                  int *fd, struct stat *st);
 /* /dev/zero, full, random, urandom: reading them never ends. */
 bool cio_stat_is_endless(const struct stat *st);
 /* Regular file or block device: reads by position, ends at its size. */

@@ -49,6 +49,7 @@ cio_file_read_now(struct cio_file *file, void *target, size_t nbytes)
     }
     done = cio_fd_read_nowait(file->fd, target, nbytes, file->off,
                               &file->refused);
+    file->local |= done.nbytes > 0;
     advance(file, done.nbytes);
     return done;
 }

@@ -25,6 +25,7 @@ struct cio_file {
     bool seekable;
     bool cached;  /* regular file or block device: RWF_NOWAIT is of use */
     bool refused; /* the file system doesn't know RWF_NOWAIT */
+    bool local;   /* it answered it: no call to it waits for a network */
     bool dirty;   /* the chunk holds bytes to be written */
     /* Where the next read comes from, behind the read-ahead; CIO_OWN_OFFSET:
      * the descriptor's own offset (writers, and descriptors given to us, so
