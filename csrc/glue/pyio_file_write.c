@@ -201,7 +201,8 @@ pyio_file_writelines(PyObject *op, PyObject *lines)
     struct pyio_file *self = (struct pyio_file *)op;
     PyObject *iterator, *line;
 
-    if (pyio_file_want_writable(self) < 0) {
+    if (self->closed) {
+        (void)pyio_file_closed_error(self);
         return NULL;
     }
     iterator = PyObject_GetIter(lines);
