@@ -2,8 +2,14 @@
 in one place, pooled inflate for zip and gzip, typed data streams."""
 
 from pyio_chunked._core import File as File
+from pyio_chunked._core import GzipFile as GzipFile
+from pyio_chunked._core import Inflater as Inflater
+from pyio_chunked._core import InflateReader as InflateReader
+from pyio_chunked._core import PoolStats as PoolStats
 from pyio_chunked._core import __version__ as __version__
+from pyio_chunked._core import inflate as inflate
 from pyio_chunked._core import open as open  # noqa: A004  # named as the builtin that it stands for
+from pyio_chunked._core import pool as pool
 from pyio_chunked._core import read_bytes as read_bytes
 from pyio_chunked._core import read_into as read_into
 from pyio_chunked._core import write_bytes as write_bytes
@@ -31,6 +37,7 @@ _LAZY: dict[str, str] = {
     "GzipLimitError": "_errors",
     "LimitError": "_errors",
     "build_info": "_build_info",
+    "gzip_open": "_inflate",
 }
 
 

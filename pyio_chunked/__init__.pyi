@@ -4,7 +4,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias, overload
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, final, overload
 
 from typing_extensions import Buffer, disjoint_base
 
@@ -16,6 +16,7 @@ from pyio_chunked._errors import BadStream as BadStream
 from pyio_chunked._errors import CutShort as CutShort
 from pyio_chunked._errors import GzipLimitError as GzipLimitError
 from pyio_chunked._errors import LimitError as LimitError
+from pyio_chunked._inflate import gzip_open as gzip_open
 from pyio_chunked._transfer import Thresholds as Thresholds
 from pyio_chunked._transfer import Transfer as Transfer
 from pyio_chunked._transfer import calibrate as calibrate
@@ -51,7 +52,33 @@ _TextMode: TypeAlias = Literal[
 ]  # fmt: skip
 
 @overload
-def open(file: _StrPath | int, mode: _BinaryMode = "rb", *, chunk_size: int = 262144) -> File: ...
+def open(
+    file: _StrPath | int, mode: _BinaryMode = "rb", *, chunk_size: int = 262144, compression: None = None
+) -> File: ...
+@overload
+def open(
+    file: _StrPath | int,
+    mode: Literal["r", "rb", "br"] = "rb",
+    *,
+    chunk_size: int = 262144,
+    compression: Literal["gzip"],
+) -> GzipFile: ...
+@overload
+def open(
+    file: _StrPath | int,
+    mode: Literal["r", "rb", "br"] = "rb",
+    *,
+    chunk_size: int = 262144,
+    compression: Literal["zlib"],
+) -> InflateReader: ...
+@overload
+def open(
+    file: _StrPath | int,
+    mode: Literal["r", "rb", "br"] = "rb",
+    *,
+    chunk_size: int = 262144,
+    compression: Literal["infer"],
+) -> io.BufferedIOBase: ...
 @overload
 def open(
     file: _StrPath | int,
@@ -61,6 +88,7 @@ def open(
     encoding: str | None = None,
     errors: str | None = None,
     newline: str | None = None,
+    compression: Literal["infer", "gzip", "zlib"] | None = None,
 ) -> io.TextIOWrapper: ...
 @overload
 def open(
@@ -71,6 +99,7 @@ def open(
     encoding: str | None = None,
     errors: str | None = None,
     newline: str | None = None,
+    compression: Literal["infer", "gzip", "zlib"] | None = None,
 ) -> Any: ...
 
 @disjoint_base
@@ -129,3 +158,106 @@ def read_into(
 def write_bytes(
     file: _StrPath | int, data: Buffer | Iterable[Buffer], *, atomic: bool = False, sync: bool = False
 ) -> int: ...
+
+# ------------------------------------------------------------------ pooled inflate
+
+class PoolStats(NamedTuple):
+    limit: int
+    held: int
+    in_use: int
+    high_water: int
+    hits: int
+    misses: int
+    discarded: int
+
+@final
+class _Pool:
+    def stats(self) -> PoolStats: ...
+    def set_limit(self, size: int, /) -> None: ...
+    def trim(self, keep: int = 0, /) -> int: ...
+
+pool: _Pool
+
+_Format: TypeAlias = Literal["auto", "raw", "zlib", "gzip"]
+
+@overload
+def inflate(
+    data: Buffer, format: _Format = "auto", *, max_size: int | None = None, out: None = None
+) -> bytes: ...
+@overload
+def inflate(
+    data: Buffer, format: _Format = "auto", *, max_size: int | None = None, out: Buffer
+) -> int: ...
+
+@disjoint_base
+class Inflater:
+    def __new__(cls, wbits: int = 15, zdict: Buffer = b"") -> Self: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    @property
+    def unconsumed_tail(self) -> bytes: ...
+    @property
+    def eof(self) -> bool: ...
+    def decompress(self, data: Buffer, /, max_length: int = 0) -> bytes: ...
+    def flush(self, length: int = 16384, /) -> bytes: ...
+    def copy(self) -> Self: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: Any, /) -> Self: ...
+
+@disjoint_base
+class InflateReader(io.BufferedIOBase):
+    name: Any
+    @property
+    def mode(self) -> str: ...
+    @property
+    def closed(self) -> bool: ...
+    def __init__(
+        self,
+        source: Any,
+        format: _Format = "auto",
+        *,
+        max_size: int | None = None,
+        chunk_size: int | None = None,
+    ) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        type: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
+    def read(self, size: int | None = -1, /) -> bytes: ...
+    def read1(self, size: int = -1, /) -> bytes: ...
+    def readinto(self, buffer: Buffer, /) -> int: ...
+    def readinto1(self, buffer: Buffer, /) -> int: ...
+    def peek(self, size: int = 0, /) -> bytes: ...
+    def readline(self, size: int | None = -1, /) -> bytes: ...
+    def seek(self, offset: int, whence: int = 0, /) -> int: ...
+    def tell(self) -> int: ...
+    def fileno(self) -> int: ...
+    def source_fileno(self) -> int: ...
+    def readable(self) -> bool: ...
+    def writable(self) -> bool: ...
+    def seekable(self) -> bool: ...
+    def close(self) -> None: ...
+
+class GzipFile(InflateReader):
+    @property
+    def mtime(self) -> int | None: ...
+    @property
+    def fileobj(self) -> Any: ...
+    def __init__(
+        self,
+        filename: _StrPath | None = None,
+        mode: str | None = None,
+        compresslevel: int = 9,
+        fileobj: Any = None,
+        mtime: Any = None,
+        *,
+        threads: int | None = 1,
+        max_size: int | None = None,
+    ) -> None: ...
+    def rewind(self) -> None: ...

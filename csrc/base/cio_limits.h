@@ -121,6 +121,8 @@
  * 8 MiB are the bound. benchmarks/test_gzip.py::bgzf. */
 #define CIO_BGZF_IN_NBYTES CIO_MIB
 #define CIO_BGZF_OUT_NBYTES (4 * CIO_MIB)
+/* Compressed pieces up to this are inflated with the GIL held: some 15 us. */
+#define CIO_INFLATE_ATTACHED_NBYTES (4 * CIO_KIB)
 /* A size field may ask for this many times the compressed bytes at once;
  * beyond it memory follows what arrives. Text packs 3 to 10 times. */
 #define CIO_SIZE_HINT_RATIO 16

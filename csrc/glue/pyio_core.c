@@ -53,7 +53,7 @@ core_exec(PyObject *mod)
 {
     /* In the order of the data flow. */
     static int (*const add_part[])(PyObject *, struct pyio_state *) = {
-        pyio_add_base, pyio_add_io,   pyio_add_transfer,
+        pyio_add_base, pyio_add_io,   pyio_add_transfer,   pyio_add_inflate,
         pyio_add_zip,  pyio_add_data, pyio_add_build_info,
     };
     struct pyio_state *st = pyio_state_of_module(mod);

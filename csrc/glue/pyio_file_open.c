@@ -282,7 +282,18 @@ pyio_file_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 /* ------------------------------------------------------------------ open */
 
-enum { FILE_ARG, MODE, CHUNK_SIZE, ENCODING, ERRORS, NEWLINE, ARG_COUNT };
+enum {
+    FILE_ARG,
+    MODE,
+    CHUNK_SIZE,
+    ENCODING,
+    ERRORS,
+    NEWLINE,
+    COMPRESSION,
+    ARG_COUNT
+};
+
+#define OR_NONE(i) (given[i] != NULL ? given[i] : none)
 
 /* Text is policy: pyio_chunked._io puts the layers together. */
 static PyObject *
@@ -292,17 +303,35 @@ open_text(PyObject *const *given, Py_ssize_t chunk_size)
     PyObject *const none = Py_None;
     PyObject *result;
 
-#define OR_NONE(i) (given[i] != NULL ? given[i] : none)
     if (module == NULL) {
         return NULL;
     }
     result = PyObject_CallMethod(
         module, "open_text", "OOnOOO", given[FILE_ARG], given[MODE],
         chunk_size, OR_NONE(ENCODING), OR_NONE(ERRORS), OR_NONE(NEWLINE));
-#undef OR_NONE
     Py_DECREF(module);
     return result;
 }
+
+/* So is what a file's first bytes mean: pyio_chunked._inflate. */
+static PyObject *
+open_compressed(PyObject *const *given, Py_ssize_t chunk_size)
+{
+    PyObject *const module = PyImport_ImportModule("pyio_chunked._inflate");
+    PyObject *const none = Py_None;
+    PyObject *result;
+
+    if (module == NULL) {
+        return NULL;
+    }
+    result = PyObject_CallMethod(
+        module, "open_compressed", "OOOnOOO", given[FILE_ARG], OR_NONE(MODE),
+        given[COMPRESSION], chunk_size, OR_NONE(ENCODING), OR_NONE(ERRORS),
+        OR_NONE(NEWLINE));
+    Py_DECREF(module);
+    return result;
+}
+#undef OR_NONE
 
 /* What only text takes is refused, as io.open does. */
 static int
@@ -331,8 +360,9 @@ PyObject *
 pyio_open_function(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
                    PyObject *kwnames)
 {
-    static const char *const names[] = {
-        "file", "mode", "chunk_size", "encoding", "errors", "newline", NULL};
+    static const char *const names[] = {"file",        "mode",   "chunk_size",
+                                        "encoding",    "errors", "newline",
+                                        "compression", NULL};
     static const struct pyio_signature signature = {"open", names, 2, 1};
     struct pyio_state *st = pyio_state_of_module(mod);
     PyObject *given[ARG_COUNT];
@@ -344,11 +374,14 @@ pyio_open_function(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
         || as_chunk_size(given[CHUNK_SIZE], &chunk_size) < 0) {
         return NULL;
     }
+    if (!mode.text && refuse_text_options(given) < 0) {
+        return NULL;
+    }
+    if (given[COMPRESSION] != NULL && given[COMPRESSION] != Py_None) {
+        return open_compressed(given, chunk_size);
+    }
     if (mode.text) {
         return open_text(given, chunk_size);
-    }
-    if (refuse_text_options(given) < 0) {
-        return NULL;
     }
     return open_binary(st->file_type, given[FILE_ARG], &mode, chunk_size);
 }

@@ -290,11 +290,13 @@ static PyMethodDef methods[] = {
      METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR(
          "open($module, file, mode='rb', *, chunk_size=262144, encoding=None, "
-         "errors=None, newline=None)\n--\n\n"
+         "errors=None, newline=None, compression=None)\n--\n\n"
          "Open a path, or take a descriptor over, as builtins.open does.\n\n"
          "Without \"t\" a mode is binary and gives a File; with it the file "
-         "is wrapped\nin io.TextIOWrapper. chunk_size is in bytes. Errors are "
-         "those of\nbuiltins.open.")},
+         "is wrapped\nin io.TextIOWrapper. chunk_size is in bytes. "
+         "compression is for reading: 'gzip',\n'zlib', or 'infer', which "
+         "looks at the first bytes (gzip, or a zip of one\nmember; else "
+         "the file as it is). Errors are those of builtins.open.")},
     {"read_bytes", (PyCFunction)(void (*)(void))read_bytes,
      METH_FASTCALL | METH_KEYWORDS, read_bytes_doc},
     {"read_into", (PyCFunction)(void (*)(void))read_into,

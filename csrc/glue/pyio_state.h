@@ -32,6 +32,12 @@
     X(PyTypeObject, lease_type)                                               \
     /* transfer */                                                            \
     X(PyTypeObject, transfer_type) /* Transfer, a named tuple */              \
+    /* inflate */                                                             \
+    X(PyTypeObject, inflater_type)                                            \
+    X(PyTypeObject, inflate_reader_type)                                      \
+    X(PyTypeObject, gzip_file_type)                                           \
+    X(PyTypeObject, pool_type)                                                \
+    X(PyObject, pool_stats_type) /* PoolStats, a named tuple */               \
     /* zip */                                                                 \
     X(PyObject, zip_info) /* zipfile.ZipInfo */                               \
     X(PyTypeObject, zip_archive_type)                                         \

@@ -25,37 +25,58 @@ struct batch {
     struct block blocks[BLOCKS_MAX];
 };
 
+/* Size of the member at the start, from its header; 0: it isn't a block's, or
+ * it is cut. */
+static size_t
+block_nbytes(const uint8_t *in, size_t in_nbytes, size_t *header_nbytes)
+{
+    size_t extra, at = 12;
+
+    if (in_nbytes < 18 || in[0] != 0x1f || in[1] != 0x8b || in[2] != 8
+        || in[3] != 4) {
+        return 0;
+    }
+    extra = cio_load_le16(in + 10);
+    if (extra > in_nbytes - 12) {
+        return 0;
+    }
+    *header_nbytes = 12 + extra;
+    while (at + 6 <= 12 + extra) {
+        const size_t size = cio_load_le16(in + at + 2);
+
+        if (in[at] == 'B' && in[at + 1] == 'C' && size == 2) {
+            return (size_t)cio_load_le16(in + at + 4) + 1;
+        }
+        at += 4 + size;
+    }
+    return 0;
+}
+
+bool
+cio_bgzf_starts(const uint8_t *in, size_t nbytes)
+{
+    size_t header_nbytes;
+
+    return block_nbytes(in, nbytes, &header_nbytes) != 0;
+}
+
 /* The block at the window's start: fills in all but out. */
 static bool
 parse_block(const uint8_t *in, size_t in_nbytes, struct block *block)
 {
-    size_t extra, at = 12, nbytes = 0;
+    size_t header_nbytes;
+    const size_t nbytes = block_nbytes(in, in_nbytes, &header_nbytes);
 
-    if (in_nbytes < 18 || in[0] != 0x1f || in[1] != 0x8b || in[2] != 8
-        || in[3] != 4) {
-        return false;
-    }
-    extra = cio_load_le16(in + 10);
-    if (extra > in_nbytes - 12) {
-        return false;
-    }
-    while (nbytes == 0 && at + 6 <= 12 + extra) {
-        const size_t size = cio_load_le16(in + at + 2);
-
-        if (in[at] == 'B' && in[at + 1] == 'C' && size == 2) {
-            nbytes = (size_t)cio_load_le16(in + at + 4) + 1;
-        }
-        at += 4 + size;
-    }
-    if (nbytes > in_nbytes || nbytes < 12 + extra + TRAILER_NBYTES) {
+    if (nbytes == 0 || nbytes > in_nbytes
+        || nbytes < header_nbytes + TRAILER_NBYTES) {
         return false;
     }
     block->nbytes = nbytes;
     block->mtime = cio_load_le32(in + 4);
     block->crc = cio_load_le32(in + nbytes - 8);
     block->whole = (struct cio_whole){
-        .in = in + 12 + extra,
-        .in_nbytes = nbytes - 12 - extra - TRAILER_NBYTES,
+        .in = in + header_nbytes,
+        .in_nbytes = nbytes - header_nbytes - TRAILER_NBYTES,
         .out_nbytes = cio_load_le32(in + nbytes - 4),
         .checked = true,
     };

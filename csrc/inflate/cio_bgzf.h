@@ -14,6 +14,9 @@
 
 #include "inflate/cio_decoder.h"
 
+/* A BGZF block's header stands at the start. */
+bool cio_bgzf_starts(const uint8_t *in, size_t nbytes);
+
 /* Between members: inflates the blocks that lie whole in the input window and
  * fit into the output window. false: there was none. */
 bool cio_bgzf_step(struct cio_decoder *decoder, struct cio_span *span,

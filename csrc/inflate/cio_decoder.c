@@ -486,10 +486,15 @@ padding(struct cio_decoder *d, struct cio_span *span)
 enum cio_status
 cio_decoder_step(struct cio_decoder *d, struct cio_span *span)
 {
+    const size_t in_before = span->in_used, out_before = span->out_used;
     enum cio_status status;
-    const size_t before = span->in_used;
 
     do {
+        if (span->in_used - in_before >= CIO_SLICE_NBYTES
+            || span->out_used - out_before >= CIO_SLICE_NBYTES) {
+            status = CIO_MORE;
+            break;
+        }
         switch (d->phase) {
         case CIO_PHASE_FORMAT:
             status = find_format(d, span);
@@ -521,7 +526,7 @@ cio_decoder_step(struct cio_decoder *d, struct cio_span *span)
             break;
         }
     } while (status == CIO_MORE);
-    d->in_total += span->in_used - before;
+    d->in_total += span->in_used - in_before;
     return status;
 }
 

@@ -101,9 +101,10 @@ enum cio_status cio_decoder_copy(struct cio_decoder *target,
                                  const struct cio_decoder *source);
 
 /* Moves in_used and out_used as far as both windows allow.
- * CIO_OK: one window is used up. CIO_EOF: the stream ended (gzip with all
- * members never says so: cio_decoder_finish does). CIO_ERR_DATA;
- * CIO_ERR_LIMIT; CIO_ERR_NOMEM: call again later. */
+ * CIO_OK: one window is used up. CIO_MORE: a slice is done, look at signals
+ * and call again. CIO_EOF: the stream ended (gzip with all members never says
+ * so: cio_decoder_finish does). CIO_ERR_DATA; CIO_ERR_LIMIT; CIO_ERR_NOMEM:
+ * call again later. */
 enum cio_status cio_decoder_step(struct cio_decoder *decoder,
                                  struct cio_span *span);
 /* The input has ended, and all of it was stepped through with room left:

@@ -126,7 +126,7 @@ isal_step(struct cio_inflater *inflater, struct cio_span *span)
     if (state->block_state == ISAL_BLOCK_FINISH) {
         return CIO_EOF;
     }
-    if (in_used == 0 && out_used == 0 && in_nbytes > 0) {
+    if (in_used == 0 && out_used == 0 && in_nbytes > 0 && out_nbytes > 0) {
         inflater->text = isal_text(0);
         return CIO_ERR_DATA;
     }
