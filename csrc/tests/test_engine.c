@@ -231,7 +231,8 @@ CIO_TEST(streams_end_exactly_by_every_engine_and_piece)
                 for (size_t q = 0; q < 6; q++) {
                     struct sample s;
 
-                    if (sizes[i] > 9000 && (p < 3 || q < 3) && p != q) {
+                    if (sizes[i] > 9000 && (p < 3 || q < 3)
+                        && !(p == q && sizes[i] == 32768)) {
                         continue; /* too slow under sanitizers */
                     }
                     s = sample_make(sizes[i], (int)draw(10), 20);
