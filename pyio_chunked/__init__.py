@@ -31,7 +31,10 @@ from pyio_chunked._transfer import transfer as transfer
 # Names whose modules import what costs at start-up (zipfile, gzip, shutil):
 # they come when first asked for (PEP 562).
 _LAZY: dict[str, str] = {
+    "EntryRef": "_zip_refs",
     "ZipFile": "_zip",
+    "partition": "_zip_refs",
+    "scan": "_zip_refs",
     "BadStream": "_errors",
     "CutShort": "_errors",
     "GzipLimitError": "_errors",

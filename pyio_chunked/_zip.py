@@ -14,6 +14,7 @@ from typing import Any
 
 from pyio_chunked import _core
 from pyio_chunked._core import _ZipReader
+from pyio_chunked._zip_refs import EntryRef, refs_of
 
 _core._set_zip_info(zipfile.ZipInfo)
 
@@ -152,6 +153,10 @@ class ZipFile(_ZipReader):
         if info.flag_bits & 1:
             raise RuntimeError(f"File {info.filename!r} is encrypted, password required for extraction")
         raise NotImplementedError(f"That compression method is not supported ({info.compress_type})")
+
+    def refs(self) -> list[EntryRef]:
+        """An EntryRef for each member; ValueError where the archive has no path."""
+        return refs_of(self)
 
     # ------------------------------------------------------------------ words
 

@@ -26,6 +26,9 @@ struct pyio_archive {
     bool nowait;        /* the descriptor can say what the page cache holds */
     bool whole_tail;    /* read all of the tail when loading */
     uint64_t file_nbytes;
+    int64_t mtime_ns; /* with inode and size: which file it was */
+    uint64_t inode;
+    bool has_path;
     struct cio_directory directory; /* empty behind an EntryRef */
     struct pyio_lock lock;
     /* What was read last from the source, and a little ahead. */

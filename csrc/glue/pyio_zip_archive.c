@@ -21,9 +21,9 @@ raise_os(struct pyio_archive *archive, int sys_errno)
     return pyio_check(NULL, cio_done_sys(sys_errno, 0), &context);
 }
 
-/* A regular file's size; false where a descriptor is something else. */
+/* Size and identity of a regular file; false where it is something else. */
 static bool
-regular_size(int fd, uint64_t *nbytes, mode_t *mode)
+look_at_file(struct pyio_archive *archive, int fd, mode_t *mode)
 {
     struct stat s;
 
@@ -31,7 +31,10 @@ regular_size(int fd, uint64_t *nbytes, mode_t *mode)
         return false;
     }
     *mode = s.st_mode;
-    *nbytes = (uint64_t)s.st_size;
+    archive->file_nbytes = (uint64_t)s.st_size;
+    archive->mtime_ns =
+        (int64_t)s.st_mtim.tv_sec * 1000000000 + s.st_mtim.tv_nsec;
+    archive->inode = (uint64_t)s.st_ino;
     return S_ISREG(s.st_mode);
 }
 
@@ -48,7 +51,8 @@ open_path(struct pyio_archive *archive, PyObject *path)
     if (archive->fd < 0) {
         return -1;
     }
-    if (!regular_size(archive->fd, &archive->file_nbytes, &mode)) {
+    archive->has_path = true;
+    if (!look_at_file(archive, archive->fd, &mode)) {
         if (S_ISDIR(mode)) {
             return raise_os(archive, EISDIR);
         }
@@ -126,7 +130,7 @@ take_file(struct pyio_state *st, struct pyio_archive *archive, PyObject *file)
         || take_name(archive, file) < 0) {
         return -1;
     }
-    if (fd >= 0 && regular_size(fd, &archive->file_nbytes, &mode)) {
+    if (fd >= 0 && look_at_file(archive, fd, &mode)) {
         if (kind != PYIO_STREAM_FD && flush_writer(st, file) < 0) {
             return -1;
         }
@@ -134,7 +138,7 @@ take_file(struct pyio_state *st, struct pyio_archive *archive, PyObject *file)
         if (archive->fd < 0) {
             return raise_os(archive, errno);
         }
-        (void)regular_size(fd, &archive->file_nbytes, &mode);
+        (void)look_at_file(archive, fd, &mode);
         return 0;
     }
     archive->source = Py_NewRef(file);

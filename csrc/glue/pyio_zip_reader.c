@@ -470,9 +470,10 @@ reader_facts(PyObject *op, PyObject *Py_UNUSED(ignored))
     }
     d = &archive->directory;
     result = Py_BuildValue(
-        "{s:y#,s:K,s:O,s:O,s:O,s:O}", "comment", (const char *)d->comment,
+        "{s:y#,s:K,s:N,s:O,s:O,s:O,s:O}", "comment", (const char *)d->comment,
         (Py_ssize_t)d->end.comment_nbytes, "start_dir",
-        (unsigned long long)d->end.dir_off, "duplicates",
+        (unsigned long long)d->end.dir_off, "fingerprint",
+        pyio_reader_fingerprint(archive), "duplicates",
         d->duplicates ? Py_True : Py_False, "positional",
         archive->source == NULL ? Py_True : Py_False, "filename",
         archive->filename, "source",
@@ -543,6 +544,7 @@ static PyMethodDef reader_methods[] = {
     {"_find", reader_find, METH_O, NULL},
     {"_names", reader_names, METH_NOARGS, NULL},
     {"_record", reader_record, METH_O, NULL},
+    {"_ref_fields", pyio_reader_ref_fields, METH_NOARGS, NULL},
     {"_facts", reader_facts, METH_NOARGS, NULL},
     {"_fileno", reader_fileno, METH_NOARGS, NULL},
     {"_close", reader_close, METH_NOARGS, NULL},

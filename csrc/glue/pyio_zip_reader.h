@@ -22,6 +22,9 @@ PyObject *pyio_reader_read_many(PyObject *op, PyObject *const *args,
                                 Py_ssize_t nargs, PyObject *kwnames);
 PyObject *pyio_reader_testzip(PyObject *op, PyObject *const *args,
                               Py_ssize_t nargs, PyObject *kwnames);
+PyObject *pyio_reader_ref_fields(PyObject *op, PyObject *ignored);
+/* (size, mtime in ns, inode), or None where the archive has no path. */
+PyObject *pyio_reader_fingerprint(const struct pyio_archive *archive);
 extern const char pyio_reader_read_many_doc[], pyio_reader_testzip_doc[];
 
 #endif

@@ -2,28 +2,17 @@
  * pyio_zip_ref.c - EntryRef's read and open: a member by path and offset,
  * without its directory.
  */
-#include "glue/pyio_zip.h"
+#include "glue/pyio_zip_reader.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/cio_bytes.h"
-
-/* (size, mtime in ns, inode) of an open file. */
+/* (size, mtime in ns, inode). */
 static PyObject *
-fingerprint_of(int fd, PyObject *path)
+fingerprint_of(const struct pyio_archive *archive)
 {
-    const struct pyio_context context = {path, NULL, -1};
-    struct stat s;
-
-    if (cio_sys->fstat(fd, &s) < 0) {
-        (void)pyio_check(NULL, cio_done_sys(errno, 0), &context);
-        return NULL;
-    }
-    return Py_BuildValue("LLK", (long long)s.st_size,
-                         (long long)s.st_mtim.tv_sec * 1000000000
-                             + s.st_mtim.tv_nsec,
-                         (unsigned long long)s.st_ino);
+    return Py_BuildValue("KLK", (unsigned long long)archive->file_nbytes,
+                         (long long)archive->mtime_ns,
+                         (unsigned long long)archive->inode);
 }
 
 /* The file must be the one that the reference was made for; of a portable one
@@ -31,18 +20,15 @@ fingerprint_of(int fd, PyObject *path)
 static int
 check_fingerprint(const struct pyio_archive *archive, PyObject *expected)
 {
-    PyObject *found = fingerprint_of(archive->fd, archive->filename);
+    PyObject *found = fingerprint_of(archive);
     int same;
 
-    if (found == NULL) {
-        return -1;
-    }
-    if (PyTuple_GET_SIZE(expected) < 3) {
+    if (found != NULL && PyTuple_GET_SIZE(expected) < 3) {
         Py_SETREF(found,
                   PyTuple_GetSlice(found, 0, PyTuple_GET_SIZE(expected)));
-        if (found == NULL) {
-            return -1;
-        }
+    }
+    if (found == NULL) {
+        return -1;
     }
     same = PyObject_RichCompareBool(found, expected, Py_EQ);
     if (same == 0) {
@@ -55,26 +41,40 @@ check_fingerprint(const struct pyio_archive *archive, PyObject *expected)
     return same > 0 ? 0 : -1;
 }
 
-/* Flags and raw name stand in the local header only; the name is compared by
- * its decoded form. */
-static int
-read_flags(struct pyio_state *st, struct pyio_archive *archive,
-           struct pyio_member *member, PyObject *name)
+PyObject *
+pyio_reader_fingerprint(const struct pyio_archive *archive)
 {
-    uint8_t header[CIO_ZIP_HEADER_NBYTES];
-    size_t got;
+    return archive->has_path ? fingerprint_of(archive) : Py_NewRef(Py_None);
+}
 
-    if (pyio_archive_fetch(st, archive, member->entry.header_off, header,
-                           sizeof header, &got)
-        < 0) {
-        return -1;
+PyObject *
+pyio_reader_ref_fields(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_archive *const archive = pyio_reader_archive(op);
+    PyObject *list;
+
+    if (archive == NULL) {
+        return NULL;
     }
-    if (got == sizeof header) {
-        member->entry.flags = cio_load_le16(header + 6);
-        member->entry.time = cio_load_le16(header + 10);
+    list = PyList_New((Py_ssize_t)archive->directory.count);
+    for (uint32_t i = 0; list != NULL && i < archive->directory.count; i++) {
+        struct cio_zip_info info;
+        PyObject *fields;
+
+        cio_directory_info(&archive->directory, i, &info);
+        fields = Py_BuildValue("NKKKIH", pyio_archive_name(archive, i),
+                               (unsigned long long)info.header_off,
+                               (unsigned long long)info.compressed_nbytes,
+                               (unsigned long long)info.nbytes, info.crc,
+                               info.method);
+        if (fields == NULL) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, (Py_ssize_t)i, fields);
     }
-    member->name = Py_NewRef(name);
-    return 0;
+    Py_DECREF(archive);
+    return list;
 }
 
 static struct pyio_archive *
@@ -103,17 +103,24 @@ open_ref(struct pyio_state *st, PyObject *const *args, Py_ssize_t nargs,
     entry->method = (uint16_t)values[4];
     entry->end_off = UINT64_MAX;
     entry->index = UINT32_MAX;
+    entry->bare = true;
     entry->nowhere = entry->header_off > INT64_MAX;
     entry->verify = true;
     if (pyio_as_bool(args[8], &entry->verify) < 0) {
+        return NULL;
+    }
+    if (!PyUnicode_Check(args[2])) {
+        (void)pyio_raise(PyExc_TypeError, "a name must be str");
         return NULL;
     }
     archive = pyio_archive_new(st, args[0]);
     if (archive == NULL) {
         return NULL;
     }
-    if ((archive->source == NULL && check_fingerprint(archive, args[1]) < 0)
-        || read_flags(st, archive, member, args[2]) < 0) {
+    member->name = Py_NewRef(args[2]);
+    /* How long the local header's name may be, so that one read suffices. */
+    entry->raw_name_nbytes = (size_t)PyUnicode_GET_LENGTH(args[2]);
+    if (archive->source == NULL && check_fingerprint(archive, args[1]) < 0) {
         Py_DECREF(archive);
         return NULL;
     }
@@ -162,30 +169,11 @@ ref_open(PyObject *mod, PyObject *const *args, Py_ssize_t nargs)
     return result;
 }
 
-PyDoc_STRVAR(fingerprint_doc, "_zip_fingerprint($module, fd, path, /)\n--\n\n"
-                              "(size, mtime in ns, inode) of an open file.");
-
-static PyObject *
-fingerprint(PyObject *Py_UNUSED(mod), PyObject *const *args, Py_ssize_t nargs)
-{
-    int fd;
-
-    if (nargs != 2) {
-        (void)pyio_raise(PyExc_TypeError,
-                         "_zip_fingerprint takes 2 arguments");
-        return NULL;
-    }
-    fd = PyObject_AsFileDescriptor(args[0]);
-    return fd < 0 ? NULL : fingerprint_of(fd, args[1]);
-}
-
 static PyMethodDef functions[] = {
     {"_zip_ref_read", (PyCFunction)(void (*)(void))ref_read, METH_FASTCALL,
      ref_read_doc},
     {"_zip_ref_open", (PyCFunction)(void (*)(void))ref_open, METH_FASTCALL,
      ref_open_doc},
-    {"_zip_fingerprint", (PyCFunction)(void (*)(void))fingerprint,
-     METH_FASTCALL, fingerprint_doc},
     {NULL, NULL, 0, NULL},
 };
 

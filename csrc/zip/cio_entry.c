@@ -51,6 +51,21 @@ bad(const struct cio_entry *entry, struct cio_zip_problem *problem,
     return CIO_ERR_DATA;
 }
 
+static enum cio_status
+check_flags(const struct cio_entry *entry, struct cio_zip_problem *problem)
+{
+    if (entry->flags & CIO_ZIP_FLAG_PATCH) {
+        return bad(entry, problem, CIO_ZIP_RULE_PATCH, 0, entry->flags);
+    }
+    if (entry->flags & CIO_ZIP_FLAG_STRONG) {
+        return bad(entry, problem, CIO_ZIP_RULE_STRONG, 0, entry->flags);
+    }
+    if ((entry->flags & CIO_ZIP_FLAG_ENCRYPTED) && !entry->decrypt) {
+        return bad(entry, problem, CIO_ZIP_RULE_ENCRYPTED, 0, entry->flags);
+    }
+    return CIO_OK;
+}
+
 enum cio_status
 cio_entry_check(const struct cio_entry *entry, struct cio_zip_problem *problem)
 {
@@ -60,14 +75,8 @@ cio_entry_check(const struct cio_entry *entry, struct cio_zip_problem *problem)
         return bad(entry, problem, CIO_ZIP_RULE_HEADER_CUT,
                    CIO_ZIP_HEADER_NBYTES, 0);
     }
-    if (entry->flags & CIO_ZIP_FLAG_PATCH) {
-        return bad(entry, problem, CIO_ZIP_RULE_PATCH, 0, entry->flags);
-    }
-    if (entry->flags & CIO_ZIP_FLAG_STRONG) {
-        return bad(entry, problem, CIO_ZIP_RULE_STRONG, 0, entry->flags);
-    }
-    if ((entry->flags & CIO_ZIP_FLAG_ENCRYPTED) && !entry->decrypt) {
-        return bad(entry, problem, CIO_ZIP_RULE_ENCRYPTED, 0, entry->flags);
+    if (check_flags(entry, problem) != CIO_OK) {
+        return CIO_ERR_DATA;
     }
     if (entry->decrypt) {
         if (packed < CIO_ZIPCRYPTO_HEADER_NBYTES) {
@@ -191,6 +200,13 @@ cio_entry_header(struct cio_entry *entry, const uint8_t *got,
     if (cio_load_le32(got) != HEADER_MAGIC) {
         return bad(entry, problem, CIO_ZIP_RULE_HEADER_MAGIC, HEADER_MAGIC,
                    cio_load_le32(got));
+    }
+    if (entry->bare) {
+        entry->flags = cio_load_le16(got + 6);
+        entry->time = cio_load_le16(got + 10);
+        if (check_flags(entry, problem) != CIO_OK) {
+            return CIO_ERR_DATA;
+        }
     }
     name_nbytes = cio_load_le16(got + 26);
     *need_nbytes += name_nbytes;

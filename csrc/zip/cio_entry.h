@@ -38,6 +38,7 @@ struct cio_entry {
     uint16_t method, flags, time;
     bool verify;  /* compare the CRC */
     bool nowhere; /* header_off is where no file reaches */
+    bool bare;    /* no directory: flags come from the local header */
     bool decrypt; /* keys are those of the password given */
     struct cio_zipcrypto keys;
 };
