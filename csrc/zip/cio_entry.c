@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * cio_entry.c - a member's header, and members read as a whole.
+ * cio_entry.c - what a member may be, its header, and its bytes decoded.
  */
 #include "zip/cio_entry.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/cio_bytes.h"
 #include "base/cio_limits.h"
-#include "base/cio_pool.h"
 #include "base/cio_sys.h"
 #include "inflate/cio_crc32.h"
 #include "zip/cio_charset.h"
+#include "zip/cio_entry_parts.h"
 
 #define HEADER_MAGIC 0x04034b50u
 
@@ -37,9 +36,9 @@ cio_entry_of(const struct cio_directory *directory,
     };
 }
 
-static enum cio_status
-bad(const struct cio_entry *entry, struct cio_zip_problem *problem,
-    enum cio_zip_rule rule, uint64_t expected, uint64_t found)
+enum cio_status
+cio_entry_bad(const struct cio_entry *entry, struct cio_zip_problem *problem,
+              enum cio_zip_rule rule, uint64_t expected, uint64_t found)
 {
     *problem = (struct cio_zip_problem){
         .rule = rule,
@@ -55,13 +54,16 @@ static enum cio_status
 check_flags(const struct cio_entry *entry, struct cio_zip_problem *problem)
 {
     if (entry->flags & CIO_ZIP_FLAG_PATCH) {
-        return bad(entry, problem, CIO_ZIP_RULE_PATCH, 0, entry->flags);
+        return cio_entry_bad(entry, problem, CIO_ZIP_RULE_PATCH, 0,
+                             entry->flags);
     }
     if (entry->flags & CIO_ZIP_FLAG_STRONG) {
-        return bad(entry, problem, CIO_ZIP_RULE_STRONG, 0, entry->flags);
+        return cio_entry_bad(entry, problem, CIO_ZIP_RULE_STRONG, 0,
+                             entry->flags);
     }
     if ((entry->flags & CIO_ZIP_FLAG_ENCRYPTED) && !entry->decrypt) {
-        return bad(entry, problem, CIO_ZIP_RULE_ENCRYPTED, 0, entry->flags);
+        return cio_entry_bad(entry, problem, CIO_ZIP_RULE_ENCRYPTED, 0,
+                             entry->flags);
     }
     return CIO_OK;
 }
@@ -72,33 +74,35 @@ cio_entry_check(const struct cio_entry *entry, struct cio_zip_problem *problem)
     uint64_t most, packed = entry->compressed_nbytes;
 
     if (entry->nowhere) {
-        return bad(entry, problem, CIO_ZIP_RULE_HEADER_CUT,
-                   CIO_ZIP_HEADER_NBYTES, 0);
+        return cio_entry_bad(entry, problem, CIO_ZIP_RULE_HEADER_CUT,
+                             CIO_ZIP_HEADER_NBYTES, 0);
     }
     if (check_flags(entry, problem) != CIO_OK) {
         return CIO_ERR_DATA;
     }
     if (entry->decrypt) {
         if (packed < CIO_ZIPCRYPTO_HEADER_NBYTES) {
-            return bad(entry, problem, CIO_ZIP_RULE_STREAM_CUT,
-                       CIO_ZIPCRYPTO_HEADER_NBYTES, packed);
+            return cio_entry_bad(entry, problem, CIO_ZIP_RULE_STREAM_CUT,
+                                 CIO_ZIPCRYPTO_HEADER_NBYTES, packed);
         }
         packed -= CIO_ZIPCRYPTO_HEADER_NBYTES;
     }
     if (entry->method == CIO_ZIP_STORED) {
         most = packed;
         if (entry->nbytes < most) {
-            return bad(entry, problem, CIO_ZIP_RULE_LONG, entry->nbytes, most);
+            return cio_entry_bad(entry, problem, CIO_ZIP_RULE_LONG,
+                                 entry->nbytes, most);
         }
     } else if (entry->method == CIO_ZIP_DEFLATED) {
         most = UINT64_MAX;
         (void)cio_mul_u64(packed, CIO_DEFLATE_MAX_RATIO, &most);
     } else {
-        return bad(entry, problem, CIO_ZIP_RULE_METHOD, 0, entry->method);
+        return cio_entry_bad(entry, problem, CIO_ZIP_RULE_METHOD, 0,
+                             entry->method);
     }
     if (entry->nbytes > most) {
-        return bad(entry, problem, CIO_ZIP_RULE_IMPOSSIBLE, most,
-                   entry->nbytes);
+        return cio_entry_bad(entry, problem, CIO_ZIP_RULE_IMPOSSIBLE, most,
+                             entry->nbytes);
     }
     return CIO_OK;
 }
@@ -118,15 +122,15 @@ cio_entry_is_whole(const struct cio_entry *entry)
 
 /* ----------------------------------------------------------------- header */
 
-static uint64_t
-header_guess(const struct cio_entry *entry)
+uint64_t
+cio_entry_header_guess(const struct cio_entry *entry)
 {
     return CIO_ZIP_HEADER_NBYTES + entry->raw_name_nbytes + entry->extra_nbytes
            + CIO_ZIP_EXTRA_SLACK;
 }
 
-static uint64_t
-cap_to_end(const struct cio_entry *entry, uint64_t nbytes)
+uint64_t
+cio_entry_cap(const struct cio_entry *entry, uint64_t nbytes)
 {
     if (entry->end_off > entry->header_off) {
         nbytes = cio_min_u64(nbytes, entry->end_off - entry->header_off);
@@ -139,8 +143,9 @@ cio_entry_window(const struct cio_entry *entry)
 {
     uint64_t nbytes = UINT64_MAX;
 
-    (void)cio_add_u64(header_guess(entry), entry->compressed_nbytes, &nbytes);
-    return cap_to_end(entry, nbytes);
+    (void)cio_add_u64(cio_entry_header_guess(entry), entry->compressed_nbytes,
+                      &nbytes);
+    return cio_entry_cap(entry, nbytes);
 }
 
 /* Names are compared as zipfile does, decoded by each side's own flag: the
@@ -198,8 +203,8 @@ cio_entry_header(struct cio_entry *entry, const uint8_t *got,
         return CIO_MORE;
     }
     if (cio_load_le32(got) != HEADER_MAGIC) {
-        return bad(entry, problem, CIO_ZIP_RULE_HEADER_MAGIC, HEADER_MAGIC,
-                   cio_load_le32(got));
+        return cio_entry_bad(entry, problem, CIO_ZIP_RULE_HEADER_MAGIC,
+                             HEADER_MAGIC, cio_load_le32(got));
     }
     if (entry->bare) {
         entry->flags = cio_load_le16(got + 6);
@@ -217,15 +222,16 @@ cio_entry_header(struct cio_entry *entry, const uint8_t *got,
     if (entry->raw_name != NULL
         && !same_decoded(entry, got + CIO_ZIP_HEADER_NBYTES, name_nbytes,
                          (cio_load_le16(got + 6) & CIO_ZIP_FLAG_UTF8) != 0)) {
-        return bad(entry, problem, CIO_ZIP_RULE_HEADER_NAME, 0, 0);
+        return cio_entry_bad(entry, problem, CIO_ZIP_RULE_HEADER_NAME, 0, 0);
     }
     /* Of members at one offset all but the last have that as their end;
      * zipfile since 3.13.1 only warns of those. */
     if (entry->end_off != entry->header_off
         && (!cio_add_u64(data_off, entry->compressed_nbytes, &data_end)
             || data_end > entry->end_off)) {
-        return bad(entry, problem, CIO_ZIP_RULE_OVERLAP, entry->end_off,
-                   data_off + entry->compressed_nbytes);
+        return cio_entry_bad(entry, problem, CIO_ZIP_RULE_OVERLAP,
+                             entry->end_off,
+                             data_off + entry->compressed_nbytes);
     }
     if (entry->decrypt) {
         const size_t start = (size_t)(data_off - entry->header_off);
@@ -235,7 +241,7 @@ cio_entry_header(struct cio_entry *entry, const uint8_t *got,
             return CIO_MORE;
         }
         if (!is_password(entry, got + start)) {
-            return bad(entry, problem, CIO_ZIP_RULE_PASSWORD, 0, 0);
+            return cio_entry_bad(entry, problem, CIO_ZIP_RULE_PASSWORD, 0, 0);
         }
     }
     entry->data_off = data_off;
@@ -249,7 +255,8 @@ check_crc(const struct cio_entry *entry, uint32_t crc,
           struct cio_zip_problem *problem)
 {
     if (entry->verify && crc != entry->crc) {
-        return bad(entry, problem, CIO_ZIP_RULE_CRC, entry->crc, crc);
+        return cio_entry_bad(entry, problem, CIO_ZIP_RULE_CRC, entry->crc,
+                             crc);
     }
     return CIO_OK;
 }
@@ -274,7 +281,7 @@ blame(const struct cio_entry *entry, const struct cio_whole *whole,
         rule = CIO_ZIP_RULE_LONG;
         break;
     }
-    (void)bad(entry, problem, rule, entry->nbytes, whole->out_used);
+    (void)cio_entry_bad(entry, problem, rule, entry->nbytes, whole->out_used);
     problem->text = whole->text;
     return CIO_ERR_DATA;
 }
@@ -366,236 +373,4 @@ cio_entry_decode(const struct cio_entry *entry, const uint8_t *data,
         return check_crc(entry, 0, problem);
     }
     return inflate_entry(entry, data, out, problem);
-}
-
-/* ------------------------------------------------------------------- read */
-
-/* A window of the file from header_off on, in pooled or own memory. */
-struct window {
-    struct cio_buffer *pooled;
-    uint8_t *own;
-    uint8_t *data;
-    size_t nbytes, capacity;
-};
-
-static void
-drop(struct window *w)
-{
-    cio_buffer_give(w->pooled);
-    cio_free(w->own);
-    memset(w, 0, sizeof *w);
-}
-
-/* Room for nbytes; what is there is kept. */
-static enum cio_status
-make_room(struct window *w, size_t nbytes)
-{
-    struct window wider = {0};
-
-    if (nbytes <= w->capacity) {
-        return CIO_OK;
-    }
-    if (nbytes <= CIO_CHUNK_NBYTES) {
-        wider.pooled = cio_buffer_take(nbytes);
-        if (wider.pooled == NULL) {
-            return CIO_ERR_NOMEM;
-        }
-        wider.data = wider.pooled->data;
-        wider.capacity = wider.pooled->nbytes;
-    } else {
-        wider.own = cio_sys->malloc(nbytes);
-        if (wider.own == NULL) {
-            return CIO_ERR_NOMEM;
-        }
-        wider.data = wider.own;
-        wider.capacity = nbytes;
-    }
-    if (w->nbytes > 0) {
-        memcpy(wider.data, w->data, w->nbytes);
-    }
-    wider.nbytes = w->nbytes;
-    drop(w);
-    *w = wider;
-    return CIO_OK;
-}
-
-/* Reads until nbytes are there or the file ends; nbytes of the result counts
- * what came. With nowait CIO_MORE as cio_entry_read says. */
-static struct cio_done
-read_at(int fd, uint8_t *data, size_t nbytes, uint64_t off, bool nowait,
-        bool *refused)
-{
-    size_t have = 0;
-
-    while (have < nbytes) {
-        const size_t want = cio_min_size(nbytes - have, CIO_SLICE_NBYTES);
-        const ssize_t got =
-            nowait
-                ? cio_sys->pread_nowait(fd, data + have, want,
-                                        (off_t)(off + have))
-                : cio_sys->pread(fd, data + have, want, (off_t)(off + have));
-
-        if (got == 0) {
-            break;
-        }
-        if (got > 0) {
-            have += (size_t)got;
-            continue;
-        }
-        if (!nowait) {
-            return cio_done_sys(errno, have);
-        }
-        if (errno != EAGAIN) { /* EOPNOTSUPP (tmpfs), ENOSYS */
-            *refused = true;
-        }
-        return cio_done_of(CIO_MORE, have);
-    }
-    return cio_done_of(have < nbytes ? CIO_EOF : CIO_OK, have);
-}
-
-struct source {
-    int fd;
-    bool nowait;
-    bool *refused;
-};
-
-/* The window grows to nbytes. CIO_EOF: the file ended first. */
-static struct cio_done
-fill(struct window *w, size_t nbytes, const struct cio_entry *entry,
-     const struct source *source)
-{
-    const enum cio_status status = make_room(w, nbytes);
-    struct cio_done done;
-
-    if (status != CIO_OK) {
-        return cio_done_of(status, 0);
-    }
-    if (w->nbytes >= nbytes) {
-        return cio_done_of(CIO_OK, 0);
-    }
-    done = read_at(source->fd, w->data + w->nbytes, nbytes - w->nbytes,
-                   entry->header_off + w->nbytes, source->nowait,
-                   source->refused);
-    w->nbytes += (size_t)done.nbytes;
-    done.nbytes = 0;
-    return done;
-}
-
-/* Reads at least the header, `nbytes` when that is more. */
-static struct cio_done
-read_header(struct window *w, size_t nbytes, struct cio_entry *entry,
-            const struct source *source, struct cio_zip_problem *problem)
-{
-    size_t need = nbytes;
-    enum cio_status status;
-
-    do {
-        const struct cio_done done = fill(w, need, entry, source);
-
-        if (done.status != CIO_OK && done.status != CIO_EOF) {
-            return done;
-        }
-        status = cio_entry_header(entry, w->data, w->nbytes, &need, problem);
-        if (status == CIO_MORE && done.status == CIO_EOF) {
-            status =
-                bad(entry, problem, CIO_ZIP_RULE_HEADER_CUT, need, w->nbytes);
-        }
-    } while (status == CIO_MORE);
-    return cio_done_of(status, 0);
-}
-
-static struct cio_done
-cut(const struct cio_entry *entry, struct cio_zip_problem *problem,
-    uint64_t found)
-{
-    (void)bad(entry, problem, CIO_ZIP_RULE_DATA_CUT, entry->compressed_nbytes,
-              found);
-    return cio_done_of(CIO_ERR_DATA, 0);
-}
-
-static struct cio_done
-read_together(struct window *w, struct cio_entry *entry, uint8_t *out,
-              const struct source *source, struct cio_zip_problem *problem)
-{
-    struct cio_done done = read_header(w, (size_t)cio_entry_window(entry),
-                                       entry, source, problem);
-    uint64_t start;
-    enum cio_status status;
-
-    if (done.status != CIO_OK) {
-        return done;
-    }
-    start = entry->data_off - entry->header_off;
-    done = fill(w, (size_t)(start + entry->compressed_nbytes), entry, source);
-    if (done.status == CIO_EOF) {
-        return cut(entry, problem, w->nbytes > start ? w->nbytes - start : 0);
-    }
-    if (done.status != CIO_OK) {
-        return done;
-    }
-    status = cio_entry_decode(entry, w->data + start, out, problem);
-    return cio_done_of(status, status == CIO_OK ? entry->nbytes : 0);
-}
-
-/* A stored member of size: its data never passes through a buffer. */
-static struct cio_done
-read_apart(struct window *w, struct cio_entry *entry, uint8_t *out,
-           const struct source *source, struct cio_zip_problem *problem)
-{
-    struct cio_done done;
-    enum cio_status status;
-
-    if (entry->data_off == 0) {
-        done = read_header(w, (size_t)cap_to_end(entry, header_guess(entry)),
-                           entry, source, problem);
-        if (done.status != CIO_OK) {
-            return done;
-        }
-    }
-    done = read_at(source->fd, out, (size_t)entry->nbytes, entry->data_off,
-                   source->nowait, source->refused);
-    if (done.status == CIO_EOF) {
-        return cut(entry, problem, done.nbytes);
-    }
-    if (done.status != CIO_OK) {
-        done.nbytes = 0;
-        return done;
-    }
-    status = cio_entry_decode(entry, out, out, problem);
-    return cio_done_of(status, status == CIO_OK ? entry->nbytes : 0);
-}
-
-struct cio_done
-cio_entry_read(struct cio_entry *entry, int fd, uint8_t *out, bool nowait,
-               bool *refused, struct cio_zip_problem *problem)
-{
-    const struct source source = {fd, nowait, refused};
-    const uint64_t header_seen = entry->data_off;
-    struct window w = {0};
-    struct cio_done done;
-
-    if (cio_entry_is_plain(entry) && entry->nbytes > CIO_ZIP_COPY_NBYTES) {
-        done = read_apart(&w, entry, out, &source, problem);
-    } else {
-        done = read_together(&w, entry, out, &source, problem);
-    }
-    if (done.status == CIO_MORE) {
-        entry->data_off = header_seen;
-    }
-    drop(&w);
-    return done;
-}
-
-struct cio_done
-cio_entry_locate(struct cio_entry *entry, int fd, bool nowait, bool *refused,
-                 struct cio_zip_problem *problem)
-{
-    const struct source source = {fd, nowait, refused};
-    struct window w = {0};
-    struct cio_done done;
-
-    done = read_header(&w, (size_t)cap_to_end(entry, header_guess(entry)),
-                       entry, &source, problem);
-    drop(&w);
-    return done;
 }
