@@ -28,6 +28,10 @@ from pyio_chunked._transfer import probe as probe
 from pyio_chunked._transfer import set_thresholds as set_thresholds
 from pyio_chunked._transfer import thresholds as thresholds
 from pyio_chunked._transfer import transfer as transfer
+from pyio_chunked._zip import ZipFile as ZipFile
+from pyio_chunked._zip_refs import EntryRef as EntryRef
+from pyio_chunked._zip_refs import partition as partition
+from pyio_chunked._zip_refs import scan as scan
 
 __version__: str
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """ZipFile: what is policy about reading archives; the loops are in C.
 
-    with pyio_chunked.ZipFile("data.zip") as zf:
-        for name, data in zf.read_many():
-            ...
+with pyio_chunked.ZipFile("data.zip") as zf:
+    for name, data in zf.read_many():
+        ...
 """
 
 import io
@@ -63,7 +63,6 @@ class ZipFile(_ZipReader):
     write are zipfile's.
     """
 
-    fp: Any
     filename: Any
     pwd: bytes | None
 
@@ -109,7 +108,8 @@ class ZipFile(_ZipReader):
 
     def namelist(self) -> list[str]:
         """Names of all members, in the directory's order."""
-        return self._names()  # type: ignore[no-any-return]
+        names: list[str] = self._names()
+        return names
 
     def infolist(self) -> list[zipfile.ZipInfo]:
         """A zipfile.ZipInfo for each member; the same list and objects at each call."""
@@ -146,7 +146,8 @@ class ZipFile(_ZipReader):
 
     def _read_special(self, name: Any, pwd: bytes | None, verify: bool) -> bytes:
         with self._open_special(name, pwd, verify) as stream:
-            return stream.read()  # type: ignore[no-any-return]
+            data: bytes = stream.read()
+        return data
 
     def _open_special(self, name: Any, pwd: bytes | None, verify: bool) -> Any:
         info = name if isinstance(name, zipfile.ZipInfo) else self.getinfo(name)
@@ -193,7 +194,7 @@ class ZipFile(_ZipReader):
     # ------------------------------------------------------------------- file
 
     @property
-    def fp(self) -> Any:  # type: ignore[no-redef]
+    def fp(self) -> Any:
         """A file object over the archive; None once it is closed, as zipfile's."""
         if self._closed:
             return None
@@ -215,4 +216,3 @@ class ZipFile(_ZipReader):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-

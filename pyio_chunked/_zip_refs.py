@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """EntryRef, scan and partition: members that travel to other processes without their archive's directory.
 
-    refs = pyio_chunked.scan("data/*.zip", "*.json")
-    for part in pyio_chunked.partition(refs):
-        pool.apply_async(work, (part,))  # each ref.read() is one read and an inflate
+refs = pyio_chunked.scan("data/*.zip", "*.json")
+for part in pyio_chunked.partition(refs):
+    pool.apply_async(work, (part,))  # each ref.read() is one read and an inflate
 """
 
 import fnmatch
@@ -38,8 +38,10 @@ class EntryRef(NamedTuple):
         """The member's bytes. OSError where the archive changed; BadZipFile as ZipFile.read."""
         if _URL.match(self.path):
             with _open_url(self.path, self.fingerprint) as file:
-                return _core._zip_ref_read(file, *self[1:], verify)  # type: ignore[no-any-return]
-        return _core._zip_ref_read(*self, verify)  # type: ignore[no-any-return]
+                data: bytes = _core._zip_ref_read(file, *self[1:], verify)
+        else:
+            data = _core._zip_ref_read(*self, verify)
+        return data
 
     def open(self) -> Any:
         """The member as ZipFile.open gives it."""
@@ -56,7 +58,8 @@ def _filesystem(url: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
     except ImportError:
         raise ImportError(f"{url!r} needs fsspec: pip install pyio_chunked[fsspec]") from None
-    return url_to_fs(url)  # type: ignore[no-any-return]
+    fs, path = url_to_fs(url)
+    return fs, path
 
 
 def _url_fingerprint(fs: Any, path: str) -> tuple[Any, ...]:
