@@ -4,6 +4,7 @@
  */
 #include "glue/pyio_file.h"
 
+#include <errno.h>
 #include <structmember.h>
 
 #include "base/cio_fork.h"
@@ -95,6 +96,7 @@ static int
 let_go(struct pyio_file *self)
 {
     const int fd = self->core.fd;
+    int sys_errno;
 
     cio_chunk_give(&self->core.chunk);
     Py_CLEAR(self->stash);
@@ -103,12 +105,17 @@ let_go(struct pyio_file *self)
         return 0;
     }
     if (self->core.local && !self->writable) {
-        /* A local file that was only read: nothing to wait for, nor to lose.
-         */
-        (void)cio_sys->close(fd);
-        return 0;
+        /* A local file that was only read: there is nothing to wait for. */
+        sys_errno = cio_sys->close(fd) < 0 ? errno : 0;
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        sys_errno = cio_sys->close(fd) < 0 ? errno : 0;
+        Py_END_ALLOW_THREADS
     }
-    return pyio_close(fd);
+    if (sys_errno != 0 && sys_errno != EINTR) { /* closed all the same */
+        return pyio_file_check(self, cio_done_sys(sys_errno, 0), -1);
+    }
+    return 0;
 }
 
 void

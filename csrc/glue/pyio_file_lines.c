@@ -38,8 +38,8 @@ whole_line(struct pyio_file *self)
 }
 
 /* Moves up to `most` bytes, no further than a newline, from the chunk to the
- * result. 1: the line is complete; 0: the chunk is used up; -1: no memory. */
-static int
+ * result, which has room. True: the line is complete. */
+static bool
 take_part(struct pyio_file *self, struct pyio_result *result, size_t most)
 {
     struct cio_chunk *chunk = &self->core.chunk;
@@ -50,20 +50,27 @@ take_part(struct pyio_file *self, struct pyio_result *result, size_t most)
     if (newline != NULL) {
         n = (size_t)(newline + 1 - line);
     }
-    if (result->bytes == NULL && pyio_result_init(result, n) < 0) {
-        return -1;
+    result->nbytes +=
+        cio_file_take(&self->core, result->data + result->nbytes, n);
+    pyio_file_drop_stash(self);
+    return newline != NULL || result->nbytes == most;
+}
+
+/* Room for what the chunk can bring next, made while the chunk is empty: where
+ * there is none, the result alone holds all that arrived. */
+static int
+make_room(struct pyio_result *result, size_t more, size_t most)
+{
+    more = cio_min_size(more, most - result->nbytes);
+    if (result->bytes == NULL) {
+        return pyio_result_init(result, more);
     }
-    while (result->capacity - result->nbytes < n) {
-        if (pyio_result_grow(result, result->nbytes + n < result->capacity * 2
-                                         ? result->capacity * 2
-                                         : result->nbytes + n)
-            < 0) {
+    while (result->capacity - result->nbytes < more) {
+        if (pyio_result_grow(result, most) < 0) {
             return -1;
         }
     }
-    (void)cio_file_take(&self->core, result->data + result->nbytes, n);
-    result->nbytes += n;
-    return newline != NULL || result->nbytes == most;
+    return 0;
 }
 
 static PyObject *
@@ -71,20 +78,22 @@ cut_line(struct pyio_file *self, size_t most)
 {
     struct pyio_result result = {0};
     struct cio_done done = cio_done_of(CIO_OK, 0);
+    bool complete = false;
 
-    while (done.status == CIO_OK) {
-        int complete = 0;
+    while (!complete && done.status == CIO_OK) {
+        const size_t ahead = cio_file_ahead(&self->core);
 
-        if (cio_file_ahead(&self->core) > 0) {
-            complete = take_part(self, &result, most);
-            pyio_file_drop_stash(self);
+        if (ahead == 0 && result.bytes == NULL) {
+            done = pyio_fill(&self->core);
+            continue;
         }
-        if (complete > 0) {
-            break;
-        }
-        if (complete < 0) {
+        if (make_room(&result, ahead > 0 ? ahead : self->core.chunk_nbytes,
+                      most)
+            < 0) {
             PyErr_Clear();
             done.status = CIO_ERR_NOMEM;
+        } else if (ahead > 0) {
+            complete = take_part(self, &result, most);
         } else {
             done = pyio_fill(&self->core);
         }

@@ -23,7 +23,9 @@ static void
 source_close(struct source *source)
 {
     if (source->ours && source->core.fd >= 0) {
-        (void)pyio_close(source->core.fd);
+        Py_BEGIN_ALLOW_THREADS(void)
+        cio_sys->close(source->core.fd); /* read only: nothing is lost */
+        Py_END_ALLOW_THREADS
     }
     Py_CLEAR(source->name);
 }

@@ -266,6 +266,8 @@ static void
 sink_drop(struct sink *sink)
 {
     PyObject *const failure = pyio_exception_take();
+    const bool told =
+        failure != NULL && PyObject_HasAttrString(failure, "transferred");
 
     Py_BEGIN_ALLOW_THREADS
     if (sink->is_atomic) {
@@ -280,7 +282,7 @@ sink_drop(struct sink *sink)
     Py_END_ALLOW_THREADS
     sink->fd = -1;
     pyio_exception_give(failure);
-    if (failure != NULL && !PyObject_HasAttrString(failure, "transferred")) {
+    if (!told) {
         pyio_exception_attribute("transferred",
                                  PyLong_FromLongLong(sink->moved));
     }

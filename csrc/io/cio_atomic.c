@@ -160,11 +160,14 @@ sync_folder(const char *target)
     if (path == NULL) {
         return cio_done_of(CIO_ERR_NOMEM, 0);
     }
-    fd =
-        cio_sys->openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    do {
+        fd = cio_sys->openat(AT_FDCWD, path,
+                             O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+        done = fd < 0 ? cio_done_sys(errno, 0) : cio_done_of(CIO_OK, 0);
+    } while (done.status == CIO_ERR_SYS && done.sys_errno == EINTR);
     cio_free(path);
     if (fd < 0) {
-        return cio_done_sys(errno, 0);
+        return done;
     }
     /* EINVAL: a file system that can't sync a folder. */
     done = sync_fd(fd);
