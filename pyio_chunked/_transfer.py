@@ -32,6 +32,16 @@ last bytes ("reflink", "copy_file_range", "sendfile", "splice", "mapped",
 "chunked", "symlink"). holes: bytes of holes kept as holes. fallbacks: (method,
 errno) of each method that was given up; errno 0: it said that the source had
 ended when it had not."""
+
+
+def _transfer_html(self: Any) -> str:
+    """A table, for notebooks."""
+    from pyio_chunked._html import transfer_html
+
+    return transfer_html(self)
+
+
+Transfer._repr_html_ = _transfer_html
 _core._set_transfer_type(Transfer)
 
 # ------------------------------------------------------------------ copyfile

@@ -47,6 +47,7 @@ class Transfer(NamedTuple):
     method: str
     holes: int
     fallbacks: tuple[tuple[str, int], ...]
+    def _repr_html_(self) -> str: ...
 
 def transfer(
     source: _Source,
@@ -72,6 +73,16 @@ def copyfile(
     atomic: bool = False,
     sync: bool = False,
     progress: _Progress = None,
+) -> Transfer: ...
+def _copyfile_by_rules(
+    src: _StrPath,
+    dst: _StrPath,
+    *,
+    follow_symlinks: bool = True,
+    atomic: bool = False,
+    sync: bool = False,
+    metadata: bool = False,
+    **options: Any,
 ) -> Transfer: ...
 @overload
 def copy(src: _PathT | os.PathLike[_PathT], dst: _PathT, **options: Unpack[_CopyOptions]) -> _PathT: ...
