@@ -331,6 +331,7 @@ data_stream_dealloc(PyObject *op)
     }
     (void)data_stream_clear(op);
     cio_free(s->buffer);
+    data_records_free(s->records);
     type->tp_free(op);
     Py_DECREF(type);
 }
@@ -441,9 +442,55 @@ add_methods(PyTypeObject *type, PyMethodDef *methods)
     return 0;
 }
 
+PyDoc_STRVAR(utf_error_doc,
+             "Modified UTF-8 that Java refuses, or a text too long for it: "
+             "java.io.UTFDataFormatException.");
+
+static int
+add_java(PyObject *mod, struct pyio_state *st)
+{
+    PyObject *bases;
+
+    st->utf_error =
+        PyErr_NewExceptionWithDoc("pyio_chunked.java.UTFDataFormatError",
+                                  utf_error_doc, PyExc_ValueError, NULL);
+    if (st->utf_error == NULL
+        || PyModule_AddObjectRef(mod, "UTFDataFormatError", st->utf_error)
+               < 0) {
+        return -1;
+    }
+    bases = PyTuple_Pack(2, st->utf_error, PyExc_OverflowError);
+    if (bases == NULL) {
+        return -1;
+    }
+    st->utf_length_error = PyErr_NewExceptionWithDoc(
+        "pyio_chunked.java.UTFLengthError", utf_error_doc, bases, NULL);
+    Py_DECREF(bases);
+    if (st->utf_length_error == NULL
+        || PyModule_AddObjectRef(mod, "UTFLengthError", st->utf_length_error)
+               < 0) {
+        return -1;
+    }
+    return pyio_add_type(mod, &pyio_java_output_spec, NULL,
+                         &st->java_output_type)
+                       < 0
+                   || pyio_add_type(mod, &pyio_java_input_spec, NULL,
+                                    &st->java_input_type)
+                          < 0
+               ? -1
+               : 0;
+}
+
 int
 pyio_add_data(PyObject *mod, struct pyio_state *st)
 {
+    static PyMethodDef *const put[] = {
+        pyio_data_put_methods, pyio_data_text_methods, pyio_data_array_methods,
+        pyio_data_record_methods};
+    static PyMethodDef *const get[] = {
+        pyio_data_get_methods, pyio_data_text_get_methods,
+        pyio_data_array_get_methods, pyio_data_record_get_methods};
+
     st->short_read_error = make_short_read_error();
     if (st->short_read_error == NULL
         || PyModule_AddObjectRef(mod, "ShortReadError", st->short_read_error)
@@ -451,12 +498,19 @@ pyio_add_data(PyObject *mod, struct pyio_state *st)
         || pyio_add_stream_type(mod, &pyio_data_writer_spec,
                                 &st->data_writer_type)
                < 0
-        || add_methods(st->data_writer_type, pyio_data_put_methods) < 0
         || pyio_add_stream_type(mod, &pyio_data_reader_spec,
                                 &st->data_reader_type)
                < 0
-        || add_methods(st->data_reader_type, pyio_data_get_methods) < 0) {
+        || pyio_add_type(mod, &pyio_data_iterator_spec, NULL,
+                         &st->data_iterator_type)
+               < 0) {
         return -1;
     }
-    return 0;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(put); i++) {
+        if (add_methods(st->data_writer_type, put[i]) < 0
+            || add_methods(st->data_reader_type, get[i]) < 0) {
+            return -1;
+        }
+    }
+    return add_java(mod, st);
 }

@@ -18,8 +18,8 @@
 
 #include <structmember.h>
 
-#include "data/cio_format.h"
 #include "data/cio_type.h"
+#include "glue/pyio_data_record.h"
 
 /* Where the bytes go to or come from; the first part of both streams. */
 struct data_stream {
@@ -44,6 +44,7 @@ struct data_stream {
     PyObject *object; /* the target or source as given */
     uint8_t *buffer;  /* NULL: not needed yet */
     size_t capacity;
+    struct data_records *records; /* struct formats in use; NULL: none */
 };
 
 struct pyio_writer {
@@ -58,6 +59,7 @@ struct pyio_reader {
     bool memory;        /* the source is a Buffer: s.limit is its end */
     bool positional;    /* a path: pread at end_offset */
     bool seekable;
+    bool lossy; /* java.DataInput: a value cut by the end is gone */
 };
 
 static inline struct pyio_writer *
@@ -126,6 +128,20 @@ int data_range_error(PyObject *value, enum cio_type type);
  * may be called on the way: no lock is held. */
 int data_bits_of(PyObject *value, enum cio_type type, uint64_t *bits);
 PyObject *data_value_of(uint64_t bits, enum cio_type type);
+/* What stands in front of a text. */
+enum data_prefix {
+    DATA_PREFIX_UINT8,
+    DATA_PREFIX_UINT16,
+    DATA_PREFIX_UINT32,
+    DATA_PREFIX_UINT64,
+    DATA_PREFIX_UVARINT,
+};
+int data_prefix_of(PyObject *name, enum data_prefix *prefix);
+/* (s, prefix="uint32"), or (prefix="uint32") with positional 0. */
+int data_prefix_arguments(const char *function, PyObject *const *args,
+                          Py_ssize_t nargs, PyObject *kwnames, int positional,
+                          PyObject **value, enum data_prefix *prefix);
+
 /* A value that the source did not finish: what there was of its prefix and of
  * the rest. */
 struct data_short {
@@ -145,6 +161,11 @@ extern PyType_Spec pyio_data_writer_spec;
  * as it fits the buffer. No lock held. */
 int writer_put(struct pyio_writer *w, const void *head, size_t head_nbytes,
                const void *body, size_t body_nbytes);
+/* The bytes of a Buffer, which stays exported where the target kept a view;
+ * their number. */
+Py_ssize_t writer_put_buffer(struct pyio_writer *w, PyObject *data);
+/* error: what is raised for a text that is too long. */
+int writer_put_mutf8(struct pyio_writer *w, PyObject *text, PyObject *error);
 /* Everything that is buffered to the target. */
 int writer_drain_locked(struct pyio_writer *w);
 /* Bytes to the target, in front of which nothing is buffered. *put is right on
@@ -159,7 +180,8 @@ int writer_send_locked(struct pyio_writer *w, const uint8_t *data,
 int writer_tell_locked(struct pyio_writer *w, int64_t *position);
 int writer_init(struct pyio_writer *w, PyObject *target, PyObject *byteorder,
                 PyObject *buffer_size);
-extern PyMethodDef pyio_data_put_methods[];
+extern PyMethodDef pyio_data_put_methods[], pyio_data_text_methods[],
+    pyio_data_array_methods[], pyio_data_record_methods[];
 /* As methods, shared with java.DataOutput (pyio_data_writer_file.c). */
 PyObject *writer_flush(PyObject *op, PyObject *ignored);
 PyObject *writer_close(PyObject *op, PyObject *ignored);
@@ -169,7 +191,16 @@ void writer_finalize(PyObject *op);
 
 /* ------------------------------------------- reader (pyio_data_reader.c) */
 
-extern PyType_Spec pyio_data_reader_spec;
+extern PyType_Spec pyio_data_reader_spec, pyio_data_iterator_spec;
+/* pyio_data_source.c: one read of the source; *got 0 is its end. */
+int reader_source_read(struct pyio_reader *r, uint8_t *data, size_t nbytes,
+                       size_t *got);
+static inline bool
+reader_by_descriptor(const struct pyio_reader *r)
+{
+    return r->s.kind == PYIO_STREAM_PATH || r->s.kind == PYIO_STREAM_FD
+           || r->s.kind == PYIO_STREAM_RAW || r->s.kind == PYIO_STREAM_SOCKET;
+}
 int64_t reader_tell_locked(const struct pyio_reader *r);
 /* At least nbytes at s.next, or all there are before the end: look at
  * stream_room. The buffer grows with what arrives. */
@@ -179,6 +210,27 @@ int reader_need_locked(struct pyio_reader *r, size_t nbytes, const char *what);
 /* Out of line part of a scalar read: enters, fills, and leaves with nbytes at
  * s.next. Nothing of Python runs between its return and the caller's use. */
 int reader_need(struct pyio_reader *r, size_t nbytes, const char *what);
+/* A whole value: nbytes behind skip bytes of prefix, at data: in the buffer,
+ * or, where it is larger, gathered. The position moves with done. */
+struct data_whole {
+    const uint8_t *data;
+    size_t skip;
+    uint64_t nbytes;
+    struct pyio_result gathered; /* bytes NULL: in the buffer */
+};
+/* -1: ShortReadError and others, the position where it was; no done then. */
+int reader_whole_locked(struct pyio_reader *r, size_t skip, uint64_t nbytes,
+                        const char *what, struct data_whole *whole);
+/* taken false: the position stays at the value's start. */
+void reader_whole_done_locked(struct pyio_reader *r, struct data_whole *whole,
+                              bool taken);
+/* Bytes that a caller took come first again; the data is copied. */
+int reader_unread_locked(struct pyio_reader *r, const uint8_t *data,
+                         size_t nbytes);
+/* ShortReadError of nbytes at the position, of which too few are at hand or,
+ * unread, in the file. */
+int reader_short_locked(struct pyio_reader *r, uint64_t nbytes,
+                        const char *what);
 /* Exactly nbytes that begin `skip` bytes behind the position (a prefix) to
  * memory; skip bytes are at hand. Moves the position behind them. A short
  * source: ShortReadError. After any failure the position is where it was. */
@@ -218,6 +270,19 @@ int reader_traverse(PyObject *op, visitproc visit, void *arg);
 int reader_clear(PyObject *op);
 void reader_dealloc(PyObject *op);
 void reader_finalize(PyObject *op);
-extern PyMethodDef pyio_data_get_methods[];
+PyObject *reader_get_bytes(struct pyio_reader *r, PyObject *count,
+                           const char *what);
+PyObject *reader_get_mutf8(struct pyio_reader *r, PyObject *error);
+PyObject *data_decode_mutf8(const uint8_t *data, size_t nbytes,
+                            PyObject *error);
+extern PyMethodDef pyio_data_get_methods[], pyio_data_text_get_methods[],
+    pyio_data_array_get_methods[], pyio_data_record_get_methods[];
+
+/* ------------------------------------------- java (pyio_data_java_*.c) */
+
+extern PyType_Spec pyio_java_output_spec, pyio_java_input_spec;
+/* (b, off, len) of Java: the part of a Buffer; IndexError. */
+int data_java_part(const Py_buffer *view, PyObject *const *args,
+                   Py_ssize_t nargs, uint8_t **data, size_t *nbytes);
 
 #endif

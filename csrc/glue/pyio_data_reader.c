@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * pyio_data_reader.c - DataReader: its source, the bytes at hand, and how a
- * value that did not come whole is given back.
+ * pyio_data_reader.c - DataReader: the bytes at hand, and how a value that did
+ * not come whole is given back.
  *
  * The bytes at hand are [s.next, s.limit); end_offset is the source's position
  * of s.limit. A value is taken only when all of it is there, so that a short
@@ -9,99 +9,10 @@
  */
 #include "glue/pyio_data.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cio_bytes.h"
-
-/* --------------------------------------------------------------- source */
-
-/* One read of a descriptor; 0 or an errno. */
-static int
-read_once(const struct pyio_reader *r, int fd, uint8_t *data, size_t nbytes,
-          size_t *got)
-{
-    const size_t want = cio_min_size(nbytes, CIO_SLICE_NBYTES);
-    const int64_t offset = r->end_offset;
-    const bool positional = r->positional;
-    ssize_t n;
-    int sys_errno;
-
-    Py_BEGIN_ALLOW_THREADS
-    n = positional ? cio_sys->pread(fd, data, want, offset)
-                   : cio_sys->read(fd, data, want);
-    sys_errno = errno;
-    Py_END_ALLOW_THREADS
-    *got = n < 0 ? 0 : (size_t)n;
-    return n < 0 ? sys_errno : 0;
-}
-
-static int
-fetch_from_fd(struct pyio_reader *r, uint8_t *data, size_t nbytes, size_t *got)
-{
-    int error;
-
-    do {
-        const int fd = data_stream_fd(&r->s);
-
-        if (fd < 0) {
-            return -1;
-        }
-        error = read_once(r, fd, data, nbytes, got);
-        if (error == EAGAIN && r->s.kind == PYIO_STREAM_SOCKET) {
-            if (data_stream_wait(&r->s, fd, POLLIN, 0) < 0) {
-                return -1;
-            }
-        } else if (error != 0 && error != EINTR) {
-            return data_stream_failed(&r->s, error, 0);
-        }
-        if (error != 0 && PyErr_CheckSignals() < 0) {
-            return -1;
-        }
-    } while (error != 0);
-    return 0;
-}
-
-/* One read of the source; *got 0 is its end. */
-static int
-fetch(struct pyio_reader *r, uint8_t *data, size_t nbytes, size_t *got)
-{
-    int result;
-
-    *got = 0;
-    if (r->memory) {
-        return 0;
-    }
-    switch (r->s.kind) {
-    case PYIO_STREAM_PATH:
-    case PYIO_STREAM_FD:
-    case PYIO_STREAM_RAW:
-    case PYIO_STREAM_SOCKET:
-        result = fetch_from_fd(r, data, nbytes, got);
-        break;
-    case PYIO_STREAM_BUFFERED:
-    case PYIO_STREAM_FILE:
-    case PYIO_STREAM_OBJECT:
-        result = pyio_object_read(pyio_state_of(Py_TYPE(r)), r->s.object, data,
-                                  nbytes, got, NULL);
-        break;
-    default:
-        Py_UNREACHABLE();
-    }
-    r->end_offset += (int64_t)*got;
-    return result;
-}
-
-static bool
-reads_by_descriptor(const struct pyio_reader *r)
-{
-    return r->s.kind == PYIO_STREAM_PATH || r->s.kind == PYIO_STREAM_FD
-           || r->s.kind == PYIO_STREAM_RAW || r->s.kind == PYIO_STREAM_SOCKET;
-}
 
 /* --------------------------------------------------------------- buffer */
 
@@ -158,7 +69,7 @@ reader_fetch_locked(struct pyio_reader *r, size_t nbytes)
     if (s->unbuffered) {
         want = cio_min_size(want, nbytes);
     }
-    result = fetch(r, s->limit, want, &got);
+    result = reader_source_read(r, s->limit, want, &got);
     if (result < 0) {
         if (result == PYIO_KEPT) {
             data_stream_abandon_buffer(s);
@@ -200,6 +111,19 @@ raise_short(struct pyio_reader *r, uint64_t expected, size_t skip,
     return data_short_read(pyio_state_of(Py_TYPE(r)), &value);
 }
 
+/* The source ended inside a value that was not gathered: ShortReadError. */
+static int
+fall_short(struct pyio_reader *r, uint64_t expected, size_t skip,
+           const void *data, size_t nbytes, const char *what)
+{
+    const int result = raise_short(r, expected, skip, data, nbytes, what);
+
+    if (r->lossy) {
+        r->s.next = r->s.limit;
+    }
+    return result;
+}
+
 int
 reader_need_locked(struct pyio_reader *r, size_t nbytes, const char *what)
 {
@@ -208,7 +132,7 @@ reader_need_locked(struct pyio_reader *r, size_t nbytes, const char *what)
     }
     return stream_room(&r->s) >= nbytes
                ? 0
-               : raise_short(r, nbytes, stream_room(&r->s), NULL, 0, what);
+               : fall_short(r, nbytes, stream_room(&r->s), NULL, 0, what);
 }
 
 int
@@ -274,8 +198,8 @@ fetch_more(struct pyio_reader *r, uint8_t *data, size_t nbytes, size_t *got)
     uint8_t *piece;
     int result;
 
-    if (reads_by_descriptor(r) || r->memory) {
-        return fetch(r, data, nbytes, got);
+    if (reader_by_descriptor(r) || r->memory) {
+        return reader_source_read(r, data, nbytes, got);
     }
     nbytes = cio_min_size(nbytes, CIO_DATA_BUFFER_NBYTES);
     piece = cio_sys->malloc(nbytes);
@@ -283,7 +207,7 @@ fetch_more(struct pyio_reader *r, uint8_t *data, size_t nbytes, size_t *got)
         (void)PyErr_NoMemory();
         return -1;
     }
-    result = fetch(r, piece, nbytes, got);
+    result = reader_source_read(r, piece, nbytes, got);
     if (result == PYIO_KEPT) {
         return -1; /* the piece is the keeper's now */
     }
@@ -325,6 +249,31 @@ pass(struct pyio_reader *r, size_t skip, size_t filled)
     r->s.next += cio_min_size(skip + filled, stream_room(&r->s));
 }
 
+/* The same for a value whose part lies at data and not in the buffer. */
+static int
+fall_short_gathered(struct pyio_reader *r, size_t skip, const uint8_t *data,
+                    size_t filled, uint64_t nbytes, const char *what)
+{
+    const size_t found = skip + filled;
+
+    if (r->lossy) {
+        struct data_short value = {what,
+                                   skip + nbytes,
+                                   r->s.next,
+                                   data,
+                                   skip,
+                                   filled,
+                                   r->end_offset - (int64_t)found};
+
+        (void)data_short_read(pyio_state_of(Py_TYPE(r)), &value);
+        r->s.next = r->s.limit;
+        return -1;
+    }
+    return put_back(r, skip, data, filled) < 0
+               ? -1
+               : raise_short(r, skip + nbytes, skip, data, filled, what);
+}
+
 int
 reader_copy_locked(struct pyio_reader *r, size_t skip, uint8_t *data,
                    size_t nbytes, const char *what)
@@ -338,10 +287,7 @@ reader_copy_locked(struct pyio_reader *r, size_t skip, uint8_t *data,
         pass(r, skip, filled);
         return 0;
     }
-    if (put_back(r, skip, data, filled) == 0) {
-        (void)raise_short(r, skip + nbytes, skip, data, filled, what);
-    }
-    return -1;
+    return fall_short_gathered(r, skip, data, filled, nbytes, what);
 }
 
 int
@@ -439,7 +385,7 @@ reader_bytes_locked(struct pyio_reader *r, size_t skip, uint64_t nbytes,
         return bytes;
     }
     if (r->memory) {
-        (void)raise_short(r, skip + nbytes, stream_room(s), NULL, 0, what);
+        (void)fall_short(r, skip + nbytes, stream_room(s), NULL, 0, what);
         return NULL;
     }
     if (gather_all(r, skip, nbytes, &result) < 0) {
@@ -449,12 +395,59 @@ reader_bytes_locked(struct pyio_reader *r, size_t skip, uint64_t nbytes,
         s->next = s->limit;
         return pyio_result_finish(&result);
     }
-    if (put_back(r, skip, result.data, result.nbytes) == 0) {
-        (void)raise_short(r, skip + nbytes, skip, result.data, result.nbytes,
-                          what);
-    }
+    (void)fall_short_gathered(r, skip, result.data, result.nbytes, nbytes,
+                              what);
     pyio_result_drop(&result);
     return NULL;
+}
+
+int
+reader_whole_locked(struct pyio_reader *r, size_t skip, uint64_t nbytes,
+                    const char *what, struct data_whole *whole)
+{
+    struct data_stream *const s = &r->s;
+    struct pyio_result *const gathered = &whole->gathered;
+
+    whole->skip = skip;
+    whole->nbytes = nbytes;
+    gathered->bytes = NULL;
+    if (nbytes > stream_room(s) - skip && !r->memory
+        && nbytes > s->capacity - skip) {
+        if (gather_all(r, skip, nbytes, gathered) < 0) {
+            return -1;
+        }
+        whole->data = gathered->data;
+        if (gathered->nbytes < nbytes) {
+            (void)fall_short_gathered(r, skip, gathered->data,
+                                      gathered->nbytes, nbytes, what);
+            pyio_result_drop(gathered);
+            return -1;
+        }
+        return 0;
+    }
+    if (!r->memory && reader_fill_locked(r, skip + (size_t)nbytes) < 0) {
+        return -1;
+    }
+    whole->data = s->next + skip;
+    return nbytes <= stream_room(s) - skip
+               ? 0
+               : fall_short(r, skip + nbytes, stream_room(s), NULL, 0, what);
+}
+
+void
+reader_whole_done_locked(struct pyio_reader *r, struct data_whole *whole,
+                         bool taken)
+{
+    if (whole->gathered.bytes == NULL) {
+        r->s.next += taken ? whole->skip + (size_t)whole->nbytes : 0;
+        return;
+    }
+    if (taken) {
+        r->s.next = r->s.limit;
+    } else {
+        (void)put_back(r, whole->skip, whole->data, (size_t)whole->nbytes);
+    }
+    pyio_result_drop(&whole->gathered);
 }
 
 PyObject *
@@ -474,114 +467,47 @@ reader_upto_locked(struct pyio_reader *r, uint64_t nbytes)
 }
 
 int
-reader_remaining_locked(struct pyio_reader *r, uint64_t *nbytes)
-{
-    struct stat st;
-    int64_t at = r->end_offset;
-    bool seekable = true;
-    int fd;
-
-    *nbytes = stream_room(&r->s);
-    if (r->memory) {
-        return 1;
-    }
-    if (!reads_by_descriptor(r)) {
-        return 0;
-    }
-    fd = data_stream_fd(&r->s);
-    if (fd < 0) {
-        return -1;
-    }
-    if (cio_sys->fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)
-        || st.st_size == 0) { /* /proc says 0 and means unknown */
-        return 0;
-    }
-    if (!r->positional && data_stream_position(&r->s, &at, &seekable) < 0) {
-        return -1;
-    }
-    if (seekable && st.st_size > at) {
-        *nbytes += (uint64_t)(st.st_size - at);
-    }
-    return seekable;
-}
-
-/* ----------------------------------------------------------------- life */
-
-static int
-init_memory(struct pyio_reader *r, PyObject *source)
+reader_unread_locked(struct pyio_reader *r, const uint8_t *data, size_t nbytes)
 {
     struct data_stream *const s = &r->s;
+    PyObject *const exception = pyio_exception_take();
+    const size_t at_hand = stream_room(s), whole = nbytes + at_hand;
+    uint8_t *memory;
+    int result = 0;
 
-    if (PyObject_GetBuffer(source, &r->view, PyBUF_SIMPLE) < 0) {
+    if (r->memory || r->positional) {
+        result = reader_seek_locked(r, reader_tell_locked(r) - (int64_t)nbytes,
+                                    SEEK_SET);
+        pyio_exception_give(exception);
+        return result;
+    }
+    memory = cio_sys->malloc(whole > s->capacity ? whole : s->capacity);
+    if (memory == NULL) {
+        Py_XDECREF(exception);
+        (void)PyErr_NoMemory();
         return -1;
     }
-    s->next = r->view.buf;
-    s->limit = s->next + r->view.len;
-    r->end_offset = r->view.len;
-    r->memory = r->seekable = true;
-    s->kind = PYIO_STREAM_OBJECT;
+    memcpy(memory, data, nbytes);
+    if (at_hand != 0) {
+        memcpy(memory + nbytes, s->next, at_hand);
+    }
+    cio_free(s->buffer);
+    s->buffer = s->next = memory;
+    s->limit = memory + whole;
+    s->capacity = whole > s->capacity ? whole : s->capacity;
+    pyio_exception_give(exception);
     return 0;
-}
-
-static int
-init_path(struct pyio_reader *r, PyObject *source)
-{
-    struct data_stream *const s = &r->s;
-    struct stat st;
-
-    s->fd = pyio_open(source, "rb", O_RDONLY, 0);
-    if (s->fd < 0) {
-        return -1;
-    }
-    if (cio_sys->fstat(s->fd, &st) < 0 || S_ISDIR(st.st_mode)) {
-        const int sys_errno = S_ISDIR(st.st_mode) ? EISDIR : errno;
-        const struct pyio_context context = {source, NULL, -1};
-
-        (void)pyio_check(NULL, cio_done_sys(sys_errno, 0), &context);
-        (void)pyio_close(s->fd);
-        s->fd = -1;
-        return -1;
-    }
-    s->owns_fd = true;
-    r->positional = r->seekable = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
-    return 0;
-}
-
-/* Bytes are data here, not a path. */
-static bool
-is_memory(PyObject *source)
-{
-    return PyObject_CheckBuffer(source)
-           && !PyObject_HasAttrString(source, "__fspath__")
-           && !PyObject_HasAttrString(source, "readinto");
 }
 
 int
-reader_init(struct pyio_reader *r, PyObject *source, PyObject *byteorder,
-            PyObject *buffer_size)
+reader_short_locked(struct pyio_reader *r, uint64_t nbytes, const char *what)
 {
-    struct data_stream *const s = &r->s;
-    struct pyio_state *const st = pyio_state_of(Py_TYPE(r));
-    int result;
-
-    if (data_stream_init(s, byteorder, buffer_size) < 0) {
+    /* A positional source is read again, for what the error shows of it. */
+    if (reader_fill_locked(
+            r, (size_t)cio_min_u64(cio_min_u64(nbytes, r->s.capacity),
+                                   CIO_DATA_PARTIAL_NBYTES))
+        < 0) {
         return -1;
     }
-    if (is_memory(source)) {
-        result = init_memory(r, source);
-    } else {
-        result = pyio_stream_classify(st, source, &s->kind, &s->fd);
-        Py_XSETREF(s->object, Py_NewRef(source));
-        if (result == 0 && s->kind == PYIO_STREAM_PATH) {
-            result = init_path(r, source);
-        } else if (result == 0) {
-            result = data_stream_position(s, &r->end_offset, &r->seekable);
-        }
-    }
-    if (result < 0) {
-        return -1;
-    }
-    Py_XSETREF(s->object, Py_NewRef(source));
-    s->ready = true;
-    return 0;
+    return raise_short(r, nbytes, stream_room(&r->s), NULL, 0, what);
 }

@@ -284,6 +284,24 @@ writer_put(struct pyio_writer *w, const void *head, size_t head_nbytes,
     return result;
 }
 
+Py_ssize_t
+writer_put_buffer(struct pyio_writer *w, PyObject *data)
+{
+    Py_ssize_t nbytes;
+    Py_buffer view;
+    int result;
+
+    if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0) {
+        return -1;
+    }
+    nbytes = view.len;
+    result = writer_put(w, "", 0, view.buf, (size_t)nbytes);
+    if (result != PYIO_KEPT) { /* else somebody still looks through it */
+        PyBuffer_Release(&view);
+    }
+    return result < 0 ? -1 : nbytes;
+}
+
 int
 writer_tell_locked(struct pyio_writer *w, int64_t *position)
 {

@@ -4,6 +4,10 @@
  */
 #include "glue/pyio_data.h"
 
+#include <string.h>
+
+#include "base/cio_bytes.h"
+
 static int
 data_writer_init(PyObject *op, PyObject *args, PyObject *kwargs)
 {
@@ -142,24 +146,9 @@ writer_finalize(PyObject *op)
 static PyObject *
 writer_write(PyObject *op, PyObject *data)
 {
-    Py_buffer view;
-    int result;
+    const Py_ssize_t nbytes = writer_put_buffer(as_writer(op), data);
 
-    if (PyUnicode_Check(data)) {
-        return PyErr_Format(PyExc_TypeError,
-                            "a bytes-like object is required, not 'str'");
-    }
-    if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0) {
-        return NULL;
-    }
-    result = writer_put(as_writer(op), "", 0, view.buf, (size_t)view.len);
-    if (result != PYIO_KEPT) {
-        const Py_ssize_t nbytes = view.len;
-
-        PyBuffer_Release(&view);
-        return result < 0 ? NULL : PyLong_FromSsize_t(nbytes);
-    }
-    return NULL; /* the view stays exported: somebody else looks through it */
+    return nbytes < 0 ? NULL : PyLong_FromSsize_t(nbytes);
 }
 
 static PyObject *
@@ -175,6 +164,63 @@ writer_tell(PyObject *op, PyObject *Py_UNUSED(ignored))
     result = writer_tell_locked(w, &position);
     data_stream_leave(&w->s);
     return result < 0 ? NULL : PyLong_FromLongLong(position);
+}
+
+/* Zeros, a buffer's worth at a time; unbuffered: in one write. */
+static int
+put_zeros_locked(struct pyio_writer *w, size_t nbytes)
+{
+    uint8_t *zeros;
+    int result;
+
+    if (w->s.unbuffered && nbytes != 0) {
+        zeros = cio_sys->calloc(1, nbytes);
+        if (zeros == NULL) {
+            (void)PyErr_NoMemory();
+            return -1;
+        }
+        result = writer_send_locked(w, zeros, nbytes);
+        if (result != PYIO_KEPT) {
+            cio_free(zeros);
+        }
+        return result;
+    }
+    while (nbytes > 0) {
+        size_t piece = w->s.capacity - writer_pending(w);
+
+        if (piece == 0 && writer_drain_locked(w) < 0) {
+            return -1;
+        }
+        piece = cio_min_size(nbytes, w->s.capacity - writer_pending(w));
+        memset(w->s.next, 0, piece);
+        w->s.next += piece;
+        nbytes -= piece;
+    }
+    return 0;
+}
+
+static PyObject *
+writer_align(PyObject *op, PyObject *count)
+{
+    struct pyio_writer *const w = as_writer(op);
+    int64_t n, position;
+    int result;
+
+    if (pyio_as_offset(count, "n", &n) < 0) {
+        return NULL;
+    }
+    if (n == 0) {
+        return PyErr_Format(PyExc_ValueError, "n must be at least 1");
+    }
+    if (data_stream_enter(&w->s) < 0) {
+        return NULL;
+    }
+    result = writer_tell_locked(w, &position);
+    if (result == 0 && position % n != 0) {
+        result = put_zeros_locked(w, (size_t)(n - position % n));
+    }
+    data_stream_leave(&w->s);
+    return result < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *
@@ -233,6 +279,9 @@ static PyMethodDef file_methods[] = {
      PyDoc_STR("tell($self, /)\n--\n\n"
                "Position in the target where it is seekable, else bytes since "
                "construction.")},
+    {"align", writer_align, METH_O,
+     PyDoc_STR("align($self, n, /)\n--\n\n"
+               "Zeros up to a multiple of n of tell().")},
     {"fileno", writer_fileno, METH_NOARGS,
      PyDoc_STR("fileno($self, /)\n--\n\n"
                "Flush and return the target's descriptor.")},

@@ -47,7 +47,13 @@
     /* data */                                                                \
     X(PyTypeObject, data_writer_type)                                         \
     X(PyTypeObject, data_reader_type)                                         \
-    X(PyObject, short_read_error)
+    X(PyTypeObject, data_iterator_type)                                         \
+    X(PyTypeObject, java_output_type)                                         \
+    X(PyTypeObject, java_input_type)                                          \
+    X(PyObject, utf_error)        /* java.UTFDataFormatError */               \
+    X(PyObject, utf_length_error) /* the same, an OverflowError too */        \
+    X(PyObject, short_read_error)                                             \
+    X(PyObject, array_type) /* array.array, once it is needed */
 
 struct pyio_state {
 #define X(type, name) type *name;
