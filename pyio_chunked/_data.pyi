@@ -4,13 +4,24 @@ import io
 from array import array
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Literal, SupportsFloat, SupportsIndex, TypeVar, overload
+from typing import Any, Literal, Self, SupportsFloat, SupportsIndex, TypeVar, overload
 
-from typing_extensions import Buffer, Self
+from typing_extensions import Buffer, disjoint_base
 
 _B = TypeVar("_B", bound=Buffer)
 _Type = Literal[
-    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
 ]
 _Prefix = Literal["uint8", "uint16", "uint32", "uint64", "uvarint"]
 _Order = Literal["big", "little", ">", "<", "="]
@@ -20,13 +31,9 @@ class ShortReadError(EOFError):
     partial: bytes
     offset: int
 
+@disjoint_base
 class DataWriter(io.BufferedIOBase):
-    def __init__(self, target: Any, byteorder: _B = TypeVar("_B", bound=Buffer)
-_Type = Literal[
-    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"
-]
-_Prefix = Literal["uint8", "uint16", "uint32", "uint64", "uvarint"]
-_Order = "big", *, buffer_size: int = 65536) -> None: ...
+    def __init__(self, target: Any, byteorder: _Order = "big", *, buffer_size: int = 65536) -> None: ...
     @property
     def name(self) -> Any: ...
     @property
@@ -53,19 +60,19 @@ _Order = "big", *, buffer_size: int = 65536) -> None: ...
     def write_struct(self, fmt: str | bytes, /, *values: Any) -> None: ...
     def align(self, n: SupportsIndex, /) -> None: ...
     def write(self, data: Buffer, /) -> int: ...
-    def detach(self) -> Any: ...  # type: ignore[override]
+    def detach(self) -> Any: ...
     def __enter__(self) -> Self: ...
     def __exit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None, /
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+        /,
     ) -> None: ...
 
+@disjoint_base
 class DataReader(io.BufferedIOBase):
-    def __init__(self, source: Any, byteorder: _B = TypeVar("_B", bound=Buffer)
-_Type = Literal[
-    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"
-]
-_Prefix = Literal["uint8", "uint16", "uint32", "uint64", "uvarint"]
-_Order = "big", *, buffer_size: int = 65536) -> None: ...
+    def __init__(self, source: Any, byteorder: _Order = "big", *, buffer_size: int = 65536) -> None: ...
     @property
     def name(self) -> Any: ...
     @property
@@ -98,8 +105,12 @@ _Order = "big", *, buffer_size: int = 65536) -> None: ...
     def skip(self, n: SupportsIndex, /) -> None: ...
     def align(self, n: SupportsIndex, /) -> None: ...
     def at_eof(self) -> bool: ...
-    def detach(self) -> Any: ...  # type: ignore[override]
+    def detach(self) -> Any: ...
     def __enter__(self) -> Self: ...
     def __exit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None, /
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+        /,
     ) -> None: ...

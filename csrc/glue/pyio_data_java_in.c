@@ -94,12 +94,12 @@ read_some_locked(struct pyio_reader *r, uint8_t *data, size_t nbytes,
 }
 
 static int
-check_count(const char *name, Py_ssize_t nargs)
+check_count(const char *name, Py_ssize_t nargs, Py_ssize_t least)
 {
-    return nargs == 1 || nargs == 3
+    return nargs >= least && nargs <= 3
                ? 0
                : pyio_raise(PyExc_TypeError,
-                            "%s() takes (b) or (b, off, len), not %zd "
+                            "%s() takes (b, off=0, len=None), not %zd "
                             "arguments",
                             name, nargs);
 }
@@ -134,18 +134,18 @@ read_to_part(struct pyio_reader *r, PyObject *const *args, Py_ssize_t nargs,
 static PyObject *
 java_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs == 0) {
-        return read_byte(as_reader(op));
+    if (check_count("read", nargs, 0) < 0) {
+        return NULL;
     }
-    return check_count("read", nargs) < 0
-               ? NULL
+    return nargs == 0 || args[0] == Py_None
+               ? read_byte(as_reader(op))
                : read_to_part(as_reader(op), args, nargs, false);
 }
 
 static PyObject *
 readFully(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
-    if (check_count("readFully", nargs) < 0) {
+    if (check_count("readFully", nargs, 1) < 0) {
         return NULL;
     }
     if (nargs == 1 && PyIndex_Check(args[0])

@@ -127,15 +127,16 @@ data_java_part(const Py_buffer *view, PyObject *const *args, Py_ssize_t nargs,
 
     *data = view->buf;
     *nbytes = (size_t)view->len;
-    if (nargs == 1) {
-        return 0;
-    }
-    off = PyNumber_AsSsize_t(args[1], PyExc_OverflowError);
-    len = off == -1 && PyErr_Occurred()
-              ? -1
-              : PyNumber_AsSsize_t(args[2], PyExc_OverflowError);
-    if (PyErr_Occurred()) {
+    off = nargs > 1 ? PyNumber_AsSsize_t(args[1], PyExc_OverflowError) : 0;
+    if (off == -1 && PyErr_Occurred()) {
         return -1;
+    }
+    len = view->len - off;
+    if (nargs > 2 && args[2] != Py_None) {
+        len = PyNumber_AsSsize_t(args[2], PyExc_OverflowError);
+        if (len == -1 && PyErr_Occurred()) {
+            return -1;
+        }
     }
     if (off < 0 || len < 0 || len > view->len || off > view->len - len) {
         return pyio_raise(PyExc_IndexError,
@@ -171,9 +172,9 @@ write_part(struct pyio_writer *w, PyObject *const *args, Py_ssize_t nargs)
 static PyObject *
 java_write(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
-    if (nargs != 1 && nargs != 3) {
+    if (nargs < 1 || nargs > 3) {
         return PyErr_Format(PyExc_TypeError,
-                            "write() takes (b) or (b, off, len), not %zd "
+                            "write() takes (b, off=0, len=None), not %zd "
                             "arguments",
                             nargs);
     }
