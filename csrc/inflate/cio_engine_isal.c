@@ -110,7 +110,9 @@ isal_step(struct cio_inflater *inflater, struct cio_span *span)
     state->total_out = 0;
     cio_engine_count(in_nbytes > 0);
     result = isal_inflate(state);
-    in_used = in_nbytes - state->avail_in;
+    /* An invalid stream can leave the counter below zero (ISA-L 2.30). */
+    in_used =
+        state->avail_in > in_nbytes ? in_nbytes : in_nbytes - state->avail_in;
     out_used = out_nbytes - state->avail_out;
     if (result == ISAL_DECOMP_OK
         && (state->avail_out == 0

@@ -318,3 +318,13 @@ CIO_TEST(a_decoder_whose_memory_is_refused_goes_on_later)
     }
     (void)cio_pool_trim(0);
 }
+
+/* Found by fuzzing: ISA-L's count of input left went to -1. */
+CIO_TEST(an_invalid_stream_never_uses_more_than_its_window)
+{
+    static const uint8_t input[] = {0x8b, 0xff, 0xe4, 0x00,
+                                    0xab, 0x29, 0x06, 0x00};
+
+    CHECK(cio_engine_init(NULL));
+    CHECK_STR(inflate_model(input, sizeof input), NULL);
+}
