@@ -59,6 +59,9 @@ give_up(struct cio_transfer *t, int error)
     t->fallbacks[t->fallback_count].error = error;
     t->fallback_count++;
     t->route_at++;
+    if (t->count == 0) {
+        t->moved_by = t->routes[t->route_at];
+    }
     return true;
 }
 
@@ -112,13 +115,13 @@ move(struct cio_transfer *t)
     }
     /* Behind the size that fstat gave the answer is a read's anyway. */
     if (route != CIO_ROUTE_CHUNKED && t->source.kind == CIO_END_FILE
-        && t->source.size > 0 && t->source.off >= t->source.size
-        && t->count > 0) {
+        && t->source.off >= t->source.size) {
         done = confirm_end(t, false);
         if (done.status != CIO_OK) {
             return done;
         }
-        t->source.size = UINT64_MAX >> 1; /* it grew: no size is known now */
+        /* It grew, or is one of /proc: no size is known now. */
+        t->source.size = UINT64_MAX >> 1;
         if (route == CIO_ROUTE_MAPPED || route == CIO_ROUTE_REFLINK) {
             return give_up(t, 0) ? cio_done_of(CIO_OK, 0)
                                  : cio_route_chunked(t, want);
