@@ -14,9 +14,18 @@ static struct cio_done
 clone_whole(struct cio_transfer *t)
 {
     struct stat st;
+    int result = cio_sys->clone(t->target.fd, t->source.fd);
 
-    if (cio_sys->clone(t->target.fd, t->source.fd) < 0
-        || cio_sys->fstat(t->source.fd, &st) < 0) {
+    /* An end off the blocks must be the target's end too. */
+    if (result < 0 && errno == EINVAL && t->truncate) {
+        const struct cio_done cut = cio_target_truncate(t);
+
+        if (cut.status != CIO_OK) {
+            return cut;
+        }
+        result = cio_sys->clone(t->target.fd, t->source.fd);
+    }
+    if (result < 0 || cio_sys->fstat(t->source.fd, &st) < 0) {
         return cio_done_sys(errno, 0);
     }
     if (t->truncate && t->target_size > (uint64_t)st.st_size
