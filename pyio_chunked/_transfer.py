@@ -264,7 +264,19 @@ class _Tree:
             for index, error in failures:
                 if not isinstance(error, OSError):
                     raise error
-                self.failed(sources[index], targets[index], error)
+                self.retry(sources[index], targets[index], error)
+
+    def retry(self, src: Any, dst: Any, why: OSError) -> None:
+        """A folder is in the file's place: copy2 copies into it."""
+        if isinstance(why, IsADirectoryError) and os.path.isdir(dst):
+            reflink, sparse, method, sync, _ = self.options
+            try:
+                copy(src, dst, reflink=reflink, sparse=sparse, method=method, sync=sync)
+            except OSError as error:
+                why = error
+            else:
+                return
+        self.failed(src, dst, why)
 
     def finish(self) -> None:
         """Folders get their times last: files made in them change these."""
@@ -311,6 +323,8 @@ def copytree(
         progress = bar(None)
     elif progress is not None and progress is not False and not callable(progress):
         raise TypeError(f"progress must be None, True or callable, not {progress!r}")
+    options = (reflink, sparse, method, bool(sync), True)
+    _core._copy_list([], [], workers or 0, options, None, 0, 0)  # refuses what they can't be
     tree = _Tree(
         symlinks=symlinks,
         ignore=ignore,
@@ -318,7 +332,7 @@ def copytree(
         ignore_dangling_symlinks=ignore_dangling_symlinks,
         copy_function=copy_function,
         workers=workers or 0,
-        options=(reflink, sparse, method, bool(sync), True),
+        options=options,
         progress=progress or None,
     )
     tree.walk(src, dst)

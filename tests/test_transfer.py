@@ -129,7 +129,7 @@ def test_forced_method_never_gives_way(source, target, method):
     with fault(call, error=errno.EXDEV), pytest.raises(OSError) as caught:
         transfer(source, target, method=method)
     assert caught.value.errno == errno.EXDEV
-    assert (caught.value.filename, caught.value.filename2) == (source, target)
+    assert (caught.value.filename, caught.value.filename2) == (str(source), str(target))
     assert not target.exists()
 
 
@@ -509,7 +509,7 @@ def test_memfd_and_sealed_memfd(source):
 def test_directory(tmp_path, target):
     with pytest.raises(IsADirectoryError) as caught:
         transfer(tmp_path, target)
-    assert caught.value.filename == tmp_path
+    assert caught.value.filename == str(tmp_path)
     fd = os.open(tmp_path, os.O_RDONLY)
     with pytest.raises(IsADirectoryError):
         transfer(fd, target)
@@ -517,17 +517,17 @@ def test_directory(tmp_path, target):
     assert not target.exists()
     with pytest.raises(IsADirectoryError) as caught:
         transfer(file_of(tmp_path / "s", b"x"), tmp_path)
-    assert caught.value.filename == tmp_path
+    assert caught.value.filename == str(tmp_path)
 
 
 def test_missing_paths(source, tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         transfer(tmp_path / "none", tmp_path / "target")
-    assert caught.value.filename == tmp_path / "none"
+    assert caught.value.filename == str(tmp_path / "none")
     assert not (tmp_path / "target").exists()
     with pytest.raises(FileNotFoundError) as caught:
         transfer(source, tmp_path / "none" / "target")
-    assert caught.value.filename == tmp_path / "none" / "target"
+    assert caught.value.filename == str(tmp_path / "none" / "target")
 
 
 # ------------------------------------------------------------ Python objects
@@ -940,8 +940,8 @@ def test_audit_events_and_close_on_exec(source, target):
         )
     finally:
         active = False
-    assert (source, "r", os.O_RDONLY) in events
-    assert (target, "w", os.O_WRONLY | os.O_CREAT | os.O_TRUNC) in events
+    assert (str(source), "r", os.O_RDONLY) in events
+    assert (str(target), "w", os.O_WRONLY | os.O_CREAT | os.O_TRUNC) in events
     assert inheritable == []
 
 

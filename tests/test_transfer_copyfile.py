@@ -106,19 +106,19 @@ def test_directories(source, tmp_path):
     for options in ({}, {"atomic": True}):
         with pytest.raises(IsADirectoryError) as caught:
             copyfile(tmp_path, tmp_path / "target", **options)
-        assert caught.value.filename == tmp_path
+        assert caught.value.filename == str(tmp_path)
         assert not (tmp_path / "target").exists()
         with pytest.raises(IsADirectoryError) as caught:
             copyfile(source, tmp_path, **options)
-        assert caught.value.filename == tmp_path
+        assert caught.value.filename == str(tmp_path)
     with pytest.raises(FileNotFoundError, match="Directory does not exist"):
         copyfile(source, str(tmp_path / "new") + "/")
     with pytest.raises(FileNotFoundError) as caught:
         copyfile(source, tmp_path / "none" / "target")
-    assert caught.value.filename == tmp_path / "none" / "target"
+    assert caught.value.filename == str(tmp_path / "none" / "target")
     with pytest.raises(FileNotFoundError) as caught:
         copyfile(tmp_path / "none", tmp_path / "target")
-    assert caught.value.filename == tmp_path / "none"
+    assert caught.value.filename == str(tmp_path / "none")
     assert not (tmp_path / "target").exists()
 
 
@@ -176,7 +176,7 @@ def test_rules_come_before_permissions(source, tmp_path):
             copyfile(source, tmp_path / "fifo")
         with pytest.raises(PermissionError) as caught:
             copyfile(source, tmp_path / "target")
-        assert caught.value.filename == tmp_path / "target"
+        assert caught.value.filename == str(tmp_path / "target")
 
     in_child(work)
 
@@ -209,7 +209,7 @@ def test_error_names_both_files(source, target):
     with pytest.raises(OSError) as caught:
         copyfile(source, target)
     error = caught.value
-    assert (error.filename, error.filename2) == (source, target)
+    assert (error.filename, error.filename2) == (str(source), str(target))
     assert (error.transferred, error.source_offset, error.target_offset) == (0, 0, 0)
     assert not target.exists()
 
@@ -367,8 +367,8 @@ def events_of(work) -> list[tuple]:
 
 
 def test_audit_events(source, target, tmp_path):
-    read = ("open", source, "r", os.O_RDONLY | os.O_CLOEXEC)
-    write = ("open", target, "w", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC)
+    read = ("open", str(source), "r", os.O_RDONLY | os.O_CLOEXEC)
+    write = ("open", str(target), "w", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC)
     assert events_of(lambda: copyfile(source, target)) == [("shutil.copyfile", source, target), read, write]
     assert events_of(lambda: shutil.copyfile(source, target)) == [
         ("shutil.copyfile", source, target),
@@ -383,7 +383,7 @@ def test_an_audit_hook_may_forbid(source, target):
     code = """
 import sys, pyio_chunked
 def hook(name, args):
-    if name == sys.argv[3] and (name != "open" or args[0] == sys.argv[2]):
+    if name == sys.argv[3] and (name != "open" or str(args[0]) == sys.argv[2]):
         raise PermissionError("forbidden")
 sys.addaudithook(hook)
 try:

@@ -85,7 +85,7 @@ int pyio_as_progress(PyObject *value, int64_t total, PyObject **progress);
 int pyio_as_path(PyObject *path, PyObject **bytes);
 /* Raises the audit event "open" as builtins.open does, then opens with
  * close-on-exec, detached, retried after EINTR with signals checked. -1 with
- * OSError naming `path` (the user's own object). */
+ * OSError naming os.fspath(path). */
 int pyio_open(PyObject *path, const char *mode, int flags, int create_mode);
 /* Closes detached; an error is raised only where no exception is set. */
 int pyio_close(int fd);

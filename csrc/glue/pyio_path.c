@@ -14,8 +14,10 @@ pyio_as_path(PyObject *path, PyObject **bytes)
     return PyUnicode_FSConverter(path, bytes) ? 0 : -1;
 }
 
-int
-pyio_open(PyObject *path, const char *mode, int flags, int create_mode)
+/* `path` is str or bytes: builtins.open, too, tells audit hooks and errors
+ * what os.fspath gave. */
+static int
+open_plain_path(PyObject *path, const char *mode, int flags, int create_mode)
 {
     const struct pyio_context context = {path, NULL, -1};
     PyObject *bytes;
@@ -41,6 +43,20 @@ pyio_open(PyObject *path, const char *mode, int flags, int create_mode)
     if (fd < 0 && sys_errno != EINTR) {
         return pyio_check(NULL, cio_done_sys(sys_errno, 0), &context);
     }
+    return fd;
+}
+
+int
+pyio_open(PyObject *path, const char *mode, int flags, int create_mode)
+{
+    PyObject *const plain = PyOS_FSPath(path);
+    int fd;
+
+    if (plain == NULL) {
+        return -1;
+    }
+    fd = open_plain_path(plain, mode, flags, create_mode);
+    Py_DECREF(plain);
     return fd;
 }
 

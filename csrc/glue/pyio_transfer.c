@@ -86,13 +86,17 @@ raise_outcome(struct run *run, struct cio_done done)
 static int
 raise_verdict(struct run *run, enum cio_verdict verdict, const char *method)
 {
-    const struct pyio_context context = {run->source.object, NULL, -1};
+    struct pyio_context context = {NULL, NULL, -1};
+    PyObject *name;
 
     switch (verdict) {
     case CIO_PLAN_OK:
         return 0;
     case CIO_PLAN_DIRECTORY:
-        return pyio_check(run->st, cio_done_sys(EISDIR, 0), &context);
+        context.filename = name = pyio_end_name(&run->source);
+        (void)pyio_check(run->st, cio_done_sys(EISDIR, 0), &context);
+        Py_XDECREF(name);
+        return -1;
     case CIO_PLAN_ENDLESS:
         return pyio_raise(PyExc_ValueError, "%R never ends: a count is needed",
                           run->source.object);

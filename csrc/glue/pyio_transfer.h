@@ -23,6 +23,7 @@ enum pyio_pull {
 
 struct pyio_end {
     PyObject *object;
+    PyObject *path; /* owned: os.fspath(object) of a path */
     enum pyio_stream_kind kind;
     int fd;
     bool opened;    /* from a path; closed by us */
@@ -36,7 +37,7 @@ struct pyio_end {
 };
 
 void pyio_end_init(struct pyio_end *end, PyObject *object);
-/* Text is a TypeError; nothing is opened yet. */
+/* Text is a TypeError; nothing is opened yet. pyio_end_close has to follow. */
 int pyio_end_classify(struct pyio_state *st, struct pyio_end *end);
 int pyio_source_open(struct pyio_state *st, struct pyio_end *end,
                      struct cio_end *core);

@@ -15,7 +15,8 @@ static const char *const reflink_names[] = {"auto", "always", "never", NULL};
 
 /* A regular copyfile of a path into a path. */
 struct job {
-    PyObject *source, *target;             /* borrowed: the user's own */
+    PyObject *given_source, *given_target; /* borrowed: the user's own */
+    PyObject *source, *target;             /* owned: os.fspath of them */
     PyObject *source_bytes, *target_bytes; /* owned */
     struct cio_copy_options options;
     PyObject *progress; /* owned */
@@ -188,6 +189,9 @@ run_job(struct pyio_state *st, struct job *job)
         cio_copyfile_abandon(&copy);
         Py_END_ALLOW_THREADS
         pyio_exception_give(exception);
+    } else if (done.status == CIO_ERR_DATA) {
+        (void)raise_fault(st, copy.fault, job->options.method,
+                          job->given_source, job->given_target);
     } else {
         (void)raise_failure(st, done, copy.where, copy.fault,
                             job->options.method, job->source, job->target,
@@ -203,6 +207,8 @@ drop_job(struct job *job)
     Py_CLEAR(job->progress);
     Py_CLEAR(job->source_bytes);
     Py_CLEAR(job->target_bytes);
+    Py_CLEAR(job->source);
+    Py_CLEAR(job->target);
 }
 
 static PyObject *
@@ -210,7 +216,10 @@ do_copyfile(struct pyio_state *st, struct job *job, PyObject *progress)
 {
     PyObject *result = NULL;
 
-    if (pyio_as_path(job->source, &job->source_bytes) == 0
+    job->source = PyOS_FSPath(job->given_source);
+    job->target = job->source == NULL ? NULL : PyOS_FSPath(job->given_target);
+    if (job->target != NULL
+        && pyio_as_path(job->source, &job->source_bytes) == 0
         && pyio_as_path(job->target, &job->target_bytes) == 0
         && pyio_as_progress(progress, -1, &job->progress) == 0
         && audit_opens(job->source, job->target) == 0) {
@@ -318,8 +327,8 @@ copyfile(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
     if (!follow || atomic || sync) {
         return copyfile_by_rules(a);
     }
-    job.source = a[A_SRC];
-    job.target = a[A_DST];
+    job.given_source = a[A_SRC];
+    job.given_target = a[A_DST];
     return do_copyfile(pyio_state_of_module(mod), &job, a[A_PROGRESS]);
 }
 
@@ -346,8 +355,8 @@ copy_one(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
         || pyio_as_bool(a[A_METADATA], &job.options.metadata) < 0) {
         return NULL;
     }
-    job.source = a[A_SRC];
-    job.target = a[A_DST];
+    job.given_source = a[A_SRC];
+    job.given_target = a[A_DST];
     return do_copyfile(pyio_state_of_module(mod), &job, a[A_PROGRESS]);
 }
 

@@ -20,7 +20,14 @@ pyio_end_init(struct pyio_end *end, PyObject *object)
 int
 pyio_end_classify(struct pyio_state *st, struct pyio_end *end)
 {
-    return pyio_stream_classify(st, end->object, &end->kind, &end->fd);
+    if (pyio_stream_classify(st, end->object, &end->kind, &end->fd) < 0) {
+        return -1;
+    }
+    if (end->kind == PYIO_STREAM_PATH) {
+        end->path = PyOS_FSPath(end->object);
+        return end->path == NULL ? -1 : 0;
+    }
+    return 0;
 }
 
 /* --------------------------------------------------- methods of the object */
@@ -290,7 +297,7 @@ pyio_source_open(struct pyio_state *st, struct pyio_end *end,
 {
     switch (end->kind) {
     case PYIO_STREAM_PATH:
-        end->fd = pyio_open(end->object, "r", O_RDONLY, 0);
+        end->fd = pyio_open(end->path, "r", O_RDONLY, 0);
         end->opened = end->fd >= 0;
         return end->fd < 0 ? -1 : open_core_of_path(end, core);
     case PYIO_STREAM_BUFFERED:
@@ -318,16 +325,16 @@ pyio_source_open(struct pyio_state *st, struct pyio_end *end,
 static int
 open_target_path(struct pyio_end *end)
 {
-    const struct pyio_context context = {end->object, NULL, -1};
+    const struct pyio_context context = {end->path, NULL, -1};
     const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
     PyObject *bytes;
     const char *path;
     int error = 0;
 
-    if (pyio_as_path(end->object, &bytes) < 0) {
+    if (pyio_as_path(end->path, &bytes) < 0) {
         return -1;
     }
-    if (PySys_Audit("open", "Osi", end->object, "w",
+    if (PySys_Audit("open", "Osi", end->path, "w",
                     flags | (end->given < 0 ? O_TRUNC : 0))
         < 0) {
         Py_DECREF(bytes);
@@ -454,6 +461,7 @@ pyio_end_close(struct pyio_end *end)
         result = pyio_close(end->fd);
         end->opened = false;
     }
+    Py_CLEAR(end->path);
     return result;
 }
 
@@ -464,7 +472,7 @@ pyio_target_remove(struct pyio_end *end)
     PyObject *bytes;
     struct stat named, opened;
 
-    if (pyio_as_path(end->object, &bytes) == 0) {
+    if (pyio_as_path(end->path, &bytes) == 0) {
         const char *const path = PyBytes_AS_STRING(bytes);
 
         if (cio_sys->fstat(end->fd, &opened) == 0
@@ -485,7 +493,10 @@ pyio_end_name(const struct pyio_end *end)
 {
     PyObject *name;
 
-    if (end->kind == PYIO_STREAM_PATH || end->kind == PYIO_STREAM_FD) {
+    if (end->kind == PYIO_STREAM_PATH) {
+        return Py_NewRef(end->path);
+    }
+    if (end->kind == PYIO_STREAM_FD) {
         return Py_NewRef(end->object);
     }
     name = PyObject_GetAttrString(end->object, "name");

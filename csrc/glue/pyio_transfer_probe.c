@@ -30,6 +30,7 @@ is_plain(PyObject *mod, PyObject *object)
     if (pyio_end_classify(st, &end) < 0) {
         return NULL;
     }
+    Py_CLEAR(end.path);
     is = end.kind == PYIO_STREAM_OBJECT ? pyio_is_bytes_io(object)
                                         : end.kind != PYIO_STREAM_PATH;
     return is < 0 ? NULL : PyBool_FromLong(is);
@@ -46,7 +47,7 @@ inspect_path(struct pyio_end *end, struct cio_end *core, bool target)
     struct stat st;
     int result, error;
 
-    if (pyio_as_path(end->object, &bytes) < 0) {
+    if (pyio_as_path(end->path, &bytes) < 0) {
         return -1;
     }
     Py_BEGIN_ALLOW_THREADS
@@ -58,7 +59,7 @@ inspect_path(struct pyio_end *end, struct cio_end *core, bool target)
         memset(&st, 0, sizeof st);
         st.st_mode = S_IFREG;
     } else if (result < 0) {
-        const struct pyio_context context = {end->object, NULL, -1};
+        const struct pyio_context context = {end->path, NULL, -1};
 
         return pyio_check(NULL, cio_done_sys(error, 0), &context);
     }
@@ -113,7 +114,7 @@ probe(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
     struct pyio_state *st = pyio_state_of_module(mod);
     struct pyio_end source, target;
     struct cio_transfer t;
-    PyObject *a[2], *result;
+    PyObject *a[2], *result = NULL;
     enum cio_verdict verdict;
 
     if (pyio_arguments(&signature, args, nargs, kwnames, a) < 0) {
@@ -124,16 +125,16 @@ probe(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
     cio_transfer_init(&t);
     if (inspect_end(st, &source, &t.source, false) < 0
         || inspect_end(st, &target, &t.target, true) < 0) {
-        return NULL;
+        goto out;
     }
     t.truncate =
         target.kind == PYIO_STREAM_PATH && t.target.kind == CIO_END_FILE;
     verdict = cio_plan(&t, CIO_ROUTE_AUTO, CIO_REFLINK_AUTO);
     if (verdict == CIO_PLAN_DIRECTORY) {
-        const struct pyio_context context = {a[0], NULL, -1};
+        const struct pyio_context context = {source.path, NULL, -1};
 
         (void)pyio_check(st, cio_done_sys(EISDIR, 0), &context);
-        return NULL;
+        goto out;
     }
     result = PyTuple_New(t.route_count);
     for (unsigned i = 0; i < t.route_count && result != NULL; i++) {
@@ -146,6 +147,9 @@ probe(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
             PyTuple_SET_ITEM(result, i, name);
         }
     }
+out:
+    Py_CLEAR(source.path);
+    Py_CLEAR(target.path);
     return result;
 }
 
