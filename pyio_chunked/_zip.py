@@ -191,6 +191,12 @@ class ZipFile(_ZipReader):
             result.append(f" mode={self.mode!r}")
         return "".join([*result, ">"])
 
+    def _repr_html_(self) -> str:
+        """A table of at most 50 members, for notebooks."""
+        from pyio_chunked._html import zip_html
+
+        return zip_html(self)
+
     # ------------------------------------------------------------------- file
 
     @property
