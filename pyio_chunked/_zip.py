@@ -14,6 +14,8 @@ from typing import Any
 
 from pyio_chunked import _core
 from pyio_chunked._core import _ZipReader
+from pyio_chunked._extract import Extracting
+from pyio_chunked._limits import Limits
 from pyio_chunked._zip_refs import EntryRef, refs_of
 
 _core._set_zip_info(zipfile.ZipInfo)
@@ -22,6 +24,8 @@ _core._set_zip_info(zipfile.ZipInfo)
 _SLOTS = frozenset(zipfile.ZipInfo.__slots__)
 _LEVEL = "compress_level" if "compress_level" in _SLOTS else "_compresslevel"
 _HAS_END = "_end_offset" in _SLOTS
+
+PROFILES = ("compat", "safe", "strict")
 
 
 def _make_info(record: tuple[Any, ...], new: Any = zipfile.ZipInfo.__new__) -> zipfile.ZipInfo:
@@ -55,7 +59,7 @@ def _make_info(record: tuple[Any, ...], new: Any = zipfile.ZipInfo.__new__) -> z
     return info  # type: ignore[no-any-return]
 
 
-class ZipFile(_ZipReader):
+class ZipFile(Extracting, _ZipReader):
     """Reading half of zipfile.ZipFile: same names and results, several times faster, safe to share.
 
     Threads and forked processes may use one object at once. The directory is kept compact: ZipInfo
@@ -76,12 +80,18 @@ class ZipFile(_ZipReader):
         *,
         strict_timestamps: bool = True,
         metadata_encoding: str | None = None,
+        profile: str = "compat",
+        limits: Limits | None = None,
     ) -> None:
         if mode != "r":
             if mode in ("w", "x", "a"):
                 raise ValueError(f"mode {mode!r}: this ZipFile only reads; zipfile.ZipFile writes")
             raise ValueError("ZipFile requires mode 'r'")
+        if profile not in PROFILES:
+            raise ValueError(f"profile must be one of {', '.join(PROFILES)}, not {profile!r}")
+        limits = limits or Limits()
         self.mode = mode
+        self.profile = profile
         self.debug = 0
         self.pwd = None
         self.compression = compression
@@ -92,7 +102,20 @@ class ZipFile(_ZipReader):
         self._by_name: dict[str, zipfile.ZipInfo] | None = None
         self._fp: Any = None
         self._closed = True
-        self._load(file, metadata_encoding, False, None, None, None)
+        self._load(
+            file,
+            metadata_encoding,
+            profile == "strict",
+            limits.directory_size,
+            limits.entries,
+            limits.name_length,
+        )
+        try:
+            self._set_limits(limits)
+            self._set_profile(PROFILES.index(profile))
+        except BaseException:
+            self._close()
+            raise
         facts = self._facts()
         self._closed = False
         self._comment: bytes = facts["comment"]
@@ -142,18 +165,23 @@ class ZipFile(_ZipReader):
     def __iter__(self) -> Iterator[str]:
         return iter(self.namelist())
 
-    # What C doesn't undo itself: encrypted members and other methods.
+    # What C doesn't undo itself: other methods than stored and deflated.
 
     def _read_special(self, name: Any, pwd: bytes | None, verify: bool) -> bytes:
         with self._open_special(name, pwd, verify) as stream:
-            data: bytes = stream.read()
+            data: bytes = stream.readall()
         return data
 
     def _open_special(self, name: Any, pwd: bytes | None, verify: bool) -> Any:
         info = name if isinstance(name, zipfile.ZipInfo) else self.getinfo(name)
-        if info.flag_bits & 1:
-            raise RuntimeError(f"File {info.filename!r} is encrypted, password required for extraction")
-        raise NotImplementedError(f"That compression method is not supported ({info.compress_type})")
+        raw = self._open_raw(name, pwd)
+        try:
+            from pyio_chunked._methods import MethodReader
+
+            return MethodReader(raw, info, verify)
+        except BaseException:
+            raw.close()
+            raise
 
     def refs(self) -> list[EntryRef]:
         """An EntryRef for each member; ValueError where the archive has no path."""

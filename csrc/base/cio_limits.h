@@ -183,6 +183,7 @@
  * large one between two looks at signals: 4 MiB are 10 ms.
  * benchmarks/test_zip_extract.py. */
 #define CIO_EXTRACT_RUN 16
+#define CIO_EXTRACT_BATCH 512
 #define CIO_EXTRACT_SLICE_NBYTES (4 * CIO_MIB)
 
 #endif

@@ -16,6 +16,13 @@
 #include "glue/pyio.h"
 #include "zip/cio_directory.h"
 #include "zip/cio_entry.h"
+#include "zip/cio_profile.h"
+
+/* A Limits; UINT64_MAX (a ratio below 0): none. */
+struct pyio_bounds {
+    uint64_t entries, directory, name, entry, total;
+    double ratio;
+};
 
 struct pyio_archive {
     PyObject_HEAD
@@ -30,6 +37,11 @@ struct pyio_archive {
     uint64_t inode;
     bool has_path;
     struct cio_directory directory; /* empty behind an EntryRef */
+    /* Owned. What reading has to pass (NULL: compat), and what extraction has
+     * where that is less than safe (NULL: not made yet). */
+    struct cio_profile *profile, *extraction;
+    struct pyio_bounds bounds;
+    bool bounded;
     struct pyio_lock lock;
     /* What was read last from the source, and a little ahead. */
     struct cio_buffer *window;
@@ -41,6 +53,8 @@ struct pyio_archive {
 
 /* Opens a path, takes a file object. No directory yet. */
 struct pyio_archive *pyio_archive_new(struct pyio_state *st, PyObject *file);
+/* Finds the end record alone. */
+int pyio_archive_find_end(struct pyio_state *st, struct pyio_archive *archive);
 /* Finds and loads the directory. */
 int pyio_archive_load(struct pyio_state *st, struct pyio_archive *archive,
                       const struct cio_zip_bounds *bounds);
@@ -109,6 +123,7 @@ PyObject *pyio_member_open(struct pyio_state *st, struct pyio_archive *archive,
 
 /* ------------------------------------------------------------------ parts */
 
+int pyio_add_tree(PyObject *mod, struct pyio_state *st);
 int pyio_add_zip_archive(PyObject *mod, struct pyio_state *st);
 int pyio_add_zip_stream(PyObject *mod, struct pyio_state *st);
 int pyio_add_zip_reader(PyObject *mod, struct pyio_state *st);

@@ -408,6 +408,8 @@ archive_dealloc(PyObject *op)
     }
     (void)archive_clear(op);
     cio_buffer_give(self->window);
+    cio_profile_free(self->profile);
+    cio_profile_free(self->extraction);
     cio_directory_clear(&self->directory);
     PyObject_GC_Del(op);
     Py_DECREF(type);

@@ -130,7 +130,7 @@ ahead_nbytes(const struct zip_stream *self)
 {
     const uint64_t left = size_of(self) - self->stream.out_done;
     const size_t most = self->stream.reserved > 0 ? CIO_CHUNK_NBYTES
-                        : self->stream.entry.method == CIO_ZIP_STORED
+                        : cio_entry_is_plain(&self->stream.entry)
                             ? CIO_ZIP_AHEAD_NBYTES
                             : CIO_ZIP_LEAN_NBYTES;
 
@@ -176,7 +176,7 @@ catch_up(struct zip_stream *self)
         cio_entry_stream_rewind(s);
         drop_buffer(self);
     }
-    if (s->out_done < self->position && s->entry.method == CIO_ZIP_STORED) {
+    if (s->out_done < self->position && cio_entry_is_plain(&s->entry)) {
         drop_buffer(self);
         cio_entry_stream_skip(s, self->position - s->out_done);
     }

@@ -158,6 +158,24 @@ locate(struct pyio_state *st, struct pyio_archive *archive,
 }
 
 int
+pyio_archive_find_end(struct pyio_state *st, struct pyio_archive *archive)
+{
+    const struct cio_zip_bounds none = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    struct cio_zip_opener opener = {0};
+    uint8_t *const comment = cio_sys->malloc(UINT16_MAX + 1);
+    int result;
+
+    if (comment == NULL) {
+        (void)PyErr_NoMemory();
+        return -1;
+    }
+    cio_zip_opener_init(&opener, archive->file_nbytes, &none);
+    result = locate(st, archive, &opener, comment);
+    cio_free(comment);
+    return result;
+}
+
+int
 pyio_archive_load(struct pyio_state *st, struct pyio_archive *archive,
                   const struct cio_zip_bounds *bounds)
 {

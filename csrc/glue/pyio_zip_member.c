@@ -5,7 +5,7 @@
  * and one inflate into the result, all with the GIL held; nothing is made but
  * the result.
  */
-#include "glue/pyio_zip.h"
+#include "glue/pyio_zip_profile.h"
 
 #include <errno.h>
 #include <string.h>
@@ -461,6 +461,18 @@ pyio_member_check(struct pyio_state *st, struct pyio_archive *archive,
 {
     struct cio_zip_problem problem;
 
+    if (PYIO_UNLIKELY(archive->bounded)
+        && pyio_bounds_check(st, archive, &archive->bounds, &member->entry,
+                             member->name)
+               < 0) {
+        return -1;
+    }
+    if (PYIO_UNLIKELY(archive->profile != NULL)
+        && pyio_archive_admit(st, archive, archive->profile, &member->entry,
+                              member->name)
+               < 0) {
+        return -1;
+    }
     if (PYIO_UNLIKELY(cio_entry_check(&member->entry, &problem) != CIO_OK)) {
         return pyio_zip_raise(st, archive, member->name, &problem);
     }

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "base/cio_bytes.h"
+
 struct pyio_archive *
 pyio_reader_archive(PyObject *op)
 {
@@ -22,13 +24,12 @@ pyio_reader_archive(PyObject *op)
     return (struct pyio_archive *)Py_NewRef((PyObject *)self->archive);
 }
 
-/* Encrypted members and other methods are for the Python half. */
+/* Other methods are for the Python half. */
 static bool
 is_special(const struct cio_entry *entry)
 {
-    return (entry->flags & CIO_ZIP_FLAG_ENCRYPTED) != 0
-           || (entry->method != CIO_ZIP_STORED
-               && entry->method != CIO_ZIP_DEFLATED);
+    return entry->method != CIO_ZIP_STORED
+           && entry->method != CIO_ZIP_DEFLATED;
 }
 
 /* -------------------------------------------------------------------- load */
@@ -127,10 +128,12 @@ reader_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
     }
     if (pyio_member_find(st, archive, given[0], &member) == 0) {
         member.entry.verify = verify;
-        result =
-            PYIO_UNLIKELY(is_special(&member.entry))
-                ? call_special(op, "_read_special", given[0], given[1], verify)
-                : pyio_member_read(st, archive, &member);
+        if (PYIO_UNLIKELY(is_special(&member.entry))) {
+            result =
+                call_special(op, "_read_special", given[0], given[1], verify);
+        } else if (pyio_reader_unlock(op, &member.entry, given[1]) == 0) {
+            result = pyio_member_read(st, archive, &member);
+        }
         pyio_member_clear(&member);
     }
     Py_DECREF(archive);
@@ -177,7 +180,8 @@ read_into_view(PyObject *op, struct pyio_archive *archive, PyObject *name,
         (void)pyio_raise(PyExc_ValueError,
                          "%R has %llu bytes, the buffer only %zd", name,
                          (unsigned long long)member.entry.nbytes, view->len);
-    } else if (pyio_member_check(st, archive, &member) == 0
+    } else if (pyio_reader_unlock(op, &member.entry, NULL) == 0
+               && pyio_member_check(st, archive, &member) == 0
                && pyio_member_read_into(st, archive, &member, view->buf)
                       == 0) {
         result = PyLong_FromUnsignedLongLong(member.entry.nbytes);
@@ -259,37 +263,12 @@ reader_open(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
         return NULL;
     }
     if (pyio_member_find(st, archive, given[0], &member) == 0) {
-        result =
-            is_special(&member.entry)
-                ? call_special(op, "_open_special", given[0], given[2], true)
-                : pyio_member_open(st, archive, &member);
-        pyio_member_clear(&member);
-    }
-    Py_DECREF(archive);
-    return result;
-}
-
-PyDoc_STRVAR(open_raw_doc,
-             "_open_raw($self, name, /)\n--\n\n"
-             "A stream over a member's bytes as they lie in the file.");
-
-static PyObject *
-reader_open_raw(PyObject *op, PyObject *name)
-{
-    struct pyio_state *st = pyio_state_of(Py_TYPE(op));
-    struct pyio_archive *const archive = pyio_reader_archive(op);
-    struct pyio_member member;
-    PyObject *result = NULL;
-
-    if (archive == NULL) {
-        return NULL;
-    }
-    if (pyio_member_find(st, archive, name, &member) == 0) {
-        member.entry.method = CIO_ZIP_STORED;
-        member.entry.flags &= (uint16_t)~CIO_ZIP_FLAG_ENCRYPTED;
-        member.entry.nbytes = member.entry.compressed_nbytes;
-        member.entry.verify = false;
-        result = pyio_member_open(st, archive, &member);
+        if (is_special(&member.entry)) {
+            result =
+                call_special(op, "_open_special", given[0], given[2], true);
+        } else if (pyio_reader_unlock(op, &member.entry, given[2]) == 0) {
+            result = pyio_member_open(st, archive, &member);
+        }
         pyio_member_clear(&member);
     }
     Py_DECREF(archive);
@@ -540,7 +519,11 @@ static PyMethodDef reader_methods[] = {
     FAST("testzip", pyio_reader_testzip, METH_KEYWORDS,
          pyio_reader_testzip_doc),
     FAST("_load", reader_load, 0, load_doc),
-    {"_open_raw", reader_open_raw, METH_O, open_raw_doc},
+    FAST("_open_raw", pyio_reader_open_raw, 0, NULL),
+    {"check", pyio_reader_check, METH_NOARGS, pyio_reader_check_doc},
+    {"_set_profile", pyio_reader_set_profile, METH_O, NULL},
+    {"_set_limits", pyio_reader_set_limits, METH_O, NULL},
+    {"_extract", pyio_reader_extract, METH_VARARGS, NULL},
     {"_find", reader_find, METH_O, NULL},
     {"_names", reader_names, METH_NOARGS, NULL},
     {"_record", reader_record, METH_O, NULL},
@@ -578,7 +561,27 @@ set_zip_info(PyObject *mod, PyObject *type)
     Py_RETURN_NONE;
 }
 
+/* True when the file has an end record; the exception says why not. */
+static PyObject *
+has_end(PyObject *mod, PyObject *file)
+{
+    struct pyio_state *st = pyio_state_of_module(mod);
+    struct pyio_archive *const archive = pyio_archive_new(st, file);
+    int result;
+
+    if (archive == NULL) {
+        return NULL;
+    }
+    result = pyio_archive_find_end(st, archive);
+    Py_DECREF(archive);
+    if (result < 0) {
+        return NULL;
+    }
+    Py_RETURN_TRUE;
+}
+
 static PyMethodDef functions[] = {
+    {"_has_end", has_end, METH_O, NULL},
     {"_set_zip_info", set_zip_info, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -25,6 +25,21 @@ PyObject *pyio_reader_testzip(PyObject *op, PyObject *const *args,
 PyObject *pyio_reader_ref_fields(PyObject *op, PyObject *ignored);
 /* (size, mtime in ns, inode), or None where the archive has no path. */
 PyObject *pyio_reader_fingerprint(const struct pyio_archive *archive);
+
+/* In pyio_zip_profile.c, _bounds.c, _extract.c, _password.c. */
+PyObject *pyio_reader_set_profile(PyObject *op, PyObject *kind);
+PyObject *pyio_reader_set_limits(PyObject *op, PyObject *limits);
+PyObject *pyio_reader_check(PyObject *op, PyObject *unused);
+PyObject *pyio_reader_extract(PyObject *op, PyObject *args);
+PyObject *pyio_reader_open_raw(PyObject *op, PyObject *const *args,
+                               Py_ssize_t nargs);
+/* Takes the password for an encrypted member: the call's, or the archive's.
+ * Without one the member is refused later, as zipfile does it. */
+int pyio_reader_unlock(PyObject *op, struct cio_entry *entry, PyObject *pwd);
+/* TypeError as zipfile where pwd is no bytes. */
+int pyio_zip_keys(PyObject *pwd, struct cio_zipcrypto *keys);
+
+extern const char pyio_reader_check_doc[];
 extern const char pyio_reader_read_many_doc[], pyio_reader_testzip_doc[];
 
 #endif

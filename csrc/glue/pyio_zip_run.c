@@ -100,6 +100,7 @@ pyio_zip_run(struct pyio_archive *archive, struct cio_batch_item *items,
     int result = 0;
 
     cio_batch_init(&batch, items, count, archive->fd);
+    batch.profile = archive->profile;
     if (nbytes < WORTH_NBYTES || count == 1) {
         threads = 1;
     }

@@ -170,6 +170,15 @@ start(struct cio_batch *batch, struct cio_batch_item *item)
     if (item->done.status != CIO_MORE) {
         return;
     }
+    if (batch->profile != NULL && entry->index != UINT32_MAX) {
+        const struct cio_done done = cio_profile_admit(
+            batch->profile, batch->fd, entry->index, &item->problem);
+
+        if (done.status != CIO_OK) {
+            item->done = done;
+            return;
+        }
+    }
     status = cio_entry_check(entry, &item->problem);
     if (status != CIO_OK) {
         item->done = cio_done_of(status, 0);

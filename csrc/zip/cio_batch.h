@@ -16,6 +16,7 @@
 #include "base/cio_limits.h"
 #include "base/cio_workers.h"
 #include "zip/cio_entry.h"
+#include "zip/cio_profile.h"
 
 struct cio_batch_item {
     struct cio_entry entry;
@@ -31,6 +32,7 @@ struct cio_batch {
     size_t count;
     size_t run; /* members claimed at once */
     int fd;
+    struct cio_profile *profile;  /* NULL: everything is admitted */
     atomic_size_t next;           /* first that is not claimed */
     _Atomic uint64_t done_nbytes; /* plain bytes of what was read */
     /* Large members go a slice a step; between two steps they wait here for

@@ -12,10 +12,6 @@
 #include "base/cio_sys.h"
 #include "zip/cio_profile_header.h"
 
-#define SAFE_NAMES                                                            \
-    (CIO_NAME_TRAVERSAL | CIO_NAME_ABSOLUTE | CIO_NAME_DRIVE | CIO_NAME_UNC   \
-     | CIO_NAME_BACKSLASH | CIO_NAME_NUL)
-
 /* A local header's name and extra field may be this long beyond what the
  * directory lets one expect. */
 #define REACH_NBYTES (2 * (uint64_t)65535)
@@ -152,7 +148,7 @@ cio_profile_name_rules(enum cio_profile_kind kind,
                        const struct cio_directory *directory,
                        const struct cio_zip_info *info)
 {
-    uint32_t mask = SAFE_NAMES, rules = 0;
+    uint32_t mask = CIO_PROFILE_SAFE_NAMES, rules = 0;
 
     if (kind == CIO_PROFILE_COMPAT) {
         return 0;
@@ -403,7 +399,7 @@ see_own_header(struct cio_profile_check *check, const uint8_t *got,
                             : cio_profile_header_rules(info, got);
     }
     (void)note_end(profile, check->position, got, got_nbytes);
-    check->reach = 1;
+    check->reach = 0;
     check->looking_at = profile->clean ? check->position : 0;
     return go_on(check);
 }

@@ -57,6 +57,11 @@ enum cio_profile_rule {
     CIO_PROFILE_DUPLICATE = 1 << 28
 };
 
+/* Names that lead out of a folder, or somewhere else on another system. */
+#define CIO_PROFILE_SAFE_NAMES                                                \
+    (CIO_NAME_TRAVERSAL | CIO_NAME_ABSOLUTE | CIO_NAME_DRIVE | CIO_NAME_UNC   \
+     | CIO_NAME_BACKSLASH | CIO_NAME_NUL)
+
 /* The word for the lowest rule in a set that isn't empty. */
 const char *cio_profile_rule_text(uint32_t rules);
 
