@@ -131,8 +131,7 @@ class ZipFile(Extracting, _ZipReader):
 
     def namelist(self) -> list[str]:
         """Names of all members, in the directory's order."""
-        names: list[str] = self._names()
-        return names
+        return self._names()
 
     def infolist(self) -> list[zipfile.ZipInfo]:
         """A zipfile.ZipInfo for each member; the same list and objects at each call."""

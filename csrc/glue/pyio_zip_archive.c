@@ -47,7 +47,7 @@ open_path(struct pyio_archive *archive, PyObject *path)
     if (archive->filename == NULL) {
         return -1;
     }
-    archive->fd = pyio_open(path, "rb", O_RDONLY, 0);
+    archive->fd = pyio_open(archive->filename, "rb", O_RDONLY, 0);
     if (archive->fd < 0) {
         return -1;
     }

@@ -77,6 +77,15 @@ cio_zip_opener_init(struct cio_zip_opener *opener, uint64_t file_nbytes,
 }
 
 static void
+want_all_of_tail(struct cio_zip_opener *opener)
+{
+    const uint64_t file_nbytes = opener->end.file_nbytes;
+    const uint64_t nbytes = cio_min_u64(file_nbytes, TAIL_MAX + IN_FRONT);
+
+    want(opener, PHASE_COMMENT, file_nbytes - nbytes, nbytes);
+}
+
+static void
 read_end(struct cio_zip_end *end, const uint8_t *p, uint64_t off)
 {
     end->end_off = off;
@@ -196,6 +205,10 @@ follow_locator(struct cio_zip_opener *opener, const struct window *w,
         read_end64(end, look(w, found, CIO_ZIP_END64_NBYTES), found);
         return finish(opener, problem);
     }
+    if (opener->phase == PHASE_TAIL && w->off > 0) {
+        want_all_of_tail(opener);
+        return CIO_MORE;
+    }
     if (end->locator_said < w->off && off >= CIO_ZIP_END64_NBYTES
         && end->locator_said <= off - CIO_ZIP_END64_NBYTES) {
         want(opener, PHASE_END64, end->locator_said, CIO_ZIP_END64_NBYTES);
@@ -226,7 +239,6 @@ step_tail(struct cio_zip_opener *opener, const struct window *w,
           uint8_t *comment, struct cio_zip_problem *problem)
 {
     const uint64_t file_nbytes = opener->end.file_nbytes;
-    const uint64_t nbytes = cio_min_u64(file_nbytes, TAIL_MAX + IN_FRONT);
     const uint8_t *p = NULL;
 
     if (file_nbytes >= CIO_ZIP_END_NBYTES) {
@@ -238,7 +250,7 @@ step_tail(struct cio_zip_opener *opener, const struct window *w,
         return found_end(opener, w, file_nbytes - CIO_ZIP_END_NBYTES, comment,
                          problem);
     }
-    want(opener, PHASE_COMMENT, file_nbytes - nbytes, nbytes);
+    want_all_of_tail(opener);
     return CIO_MORE;
 }
 
