@@ -194,6 +194,112 @@ check_out(const Py_buffer *view, enum cio_type type, uint64_t nbytes,
     return 0;
 }
 
+/* How far an array came. */
+struct filling {
+    uint8_t *out;
+    size_t nbytes;  /* wanted */
+    size_t done;    /* whole elements, in the order wanted */
+    size_t raw;     /* bytes behind them, of an element that is not whole */
+    unsigned width; /* 1: nothing is swapped */
+};
+
+/* From the bytes at hand, in one pass. */
+static void
+take_at_hand(struct pyio_reader *r, struct filling *f)
+{
+    size_t piece = cio_min_size(stream_room(&r->s), f->nbytes - f->done);
+
+    piece = cio_min_size(piece - piece % f->width, CIO_SLICE_NBYTES);
+    swap_locked(f->out + f->done, r->s.next, piece, f->width);
+    r->s.next += piece;
+    f->done += piece;
+}
+
+/* One read of a descriptor straight to its place, swapped while it is in the
+ * cache. 1: something came, 0: the end, -1. */
+static int
+fetch_in_place(struct pyio_reader *r, struct filling *f)
+{
+    uint8_t *const begin = f->out + f->done;
+    const size_t want =
+        cio_min_size(f->nbytes - f->done, CIO_CHUNK_NBYTES) - f->raw;
+    size_t got, whole;
+    int result;
+
+    result = reader_source_read(r, begin + f->raw, want, &got);
+    f->raw += got;
+    whole = f->raw - f->raw % f->width;
+    cio_array_swap(begin, begin, whole, f->width);
+    f->done += whole;
+    f->raw -= whole;
+    return result < 0 ? -1 : got != 0;
+}
+
+static int
+fill_step(struct pyio_reader *r, struct filling *f, bool straight)
+{
+    const size_t at_hand = stream_room(&r->s);
+    int result = 1;
+
+    if (f->raw == 0 && at_hand >= f->width) {
+        take_at_hand(r, f);
+    } else if (straight) {
+        if (at_hand != 0) { /* less than an element */
+            memcpy(f->out + f->done, r->s.next, at_hand);
+            f->raw = at_hand;
+            r->s.next = r->s.limit;
+        }
+        result = fetch_in_place(r, f);
+    } else {
+        const size_t want = cio_min_size(f->nbytes - f->done, r->s.capacity);
+
+        result = reader_fill_locked(r, want < f->width ? f->width : want);
+        result = result < 0 ? -1 : stream_room(&r->s) >= f->width;
+    }
+    return result == 1 && PyErr_CheckSignals() < 0 ? -1 : result;
+}
+
+/* f->nbytes to f->out. 1; 0: the source ended before; -1. Unless all came,
+ * the position is where it was. */
+static int
+fill_locked(struct pyio_reader *r, struct filling *f)
+{
+    const bool straight = !r->memory && reader_by_descriptor(r)
+                          && f->nbytes > stream_room(&r->s) + r->s.capacity;
+    int result = 1;
+
+    while (f->done < f->nbytes && result == 1) {
+        result = fill_step(r, f, straight);
+    }
+    if (result != 1) {
+        PyObject *const exception = pyio_exception_take();
+
+        cio_array_swap(f->out, f->out, f->done, f->width);
+        if (reader_unread_locked(r, f->out, f->done + f->raw) < 0) {
+            Py_XDECREF(exception);
+            return -1;
+        }
+        pyio_exception_give(exception);
+    }
+    return result;
+}
+
+static int
+read_to_memory_locked(struct pyio_reader *r, uint8_t *out, size_t nbytes,
+                      unsigned width, enum cio_type type)
+{
+    struct filling f = {out, nbytes, 0, 0, width};
+    const int result = fill_locked(r, &f);
+
+    if (result == 0) {
+        return reader_short_locked(r, nbytes, cio_types[type].name);
+    }
+    if (result == 1 && type == CIO_BOOL) {
+        make_truth(out, nbytes);
+    }
+    return result < 0 ? -1 : 0;
+}
+
 static PyObject *
 read_to_out(struct pyio_reader *r, enum cio_type type, size_t nbytes,
             PyObject *out)
@@ -208,19 +314,12 @@ read_to_out(struct pyio_reader *r, enum cio_type type, size_t nbytes,
         return NULL;
     }
     result = check_out(&view, type, nbytes, &elements);
-    if (result == 0 && data_stream_enter(&r->s) == 0) {
-        result =
-            reader_copy_locked(r, 0, view.buf, nbytes, cio_types[type].name);
-        if (result == 0 && elements.width > 1
-            && elements.order != r->s.order) {
-            swap_locked(view.buf, view.buf, nbytes, elements.width);
-        }
-        if (result == 0 && type == CIO_BOOL) {
-            make_truth(view.buf, nbytes);
-        }
+    if (result == 0 && (result = data_stream_enter(&r->s)) == 0) {
+        const unsigned width =
+            elements.order != r->s.order ? elements.width : 1;
+
+        result = read_to_memory_locked(r, view.buf, nbytes, width, type);
         data_stream_leave(&r->s);
-    } else {
-        result = -1;
     }
     PyBuffer_Release(&view);
     return result < 0 ? NULL : Py_NewRef(out);
@@ -274,17 +373,13 @@ append_piece(PyObject *array, const uint8_t *data, size_t nbytes)
 
 /* What came of an array that did not come whole: back to the stream. */
 static void
-unread_array(struct pyio_reader *r, PyObject *array, unsigned width,
-             const uint8_t *rest, size_t rest_nbytes)
+unread_array(struct pyio_reader *r, PyObject *array, unsigned width)
 {
     PyObject *const exception = pyio_exception_take();
     Py_buffer view;
 
-    if (reader_unread_locked(r, rest, rest_nbytes) == 0
-        && PyObject_GetBuffer(array, &view, PyBUF_WRITABLE) == 0) {
-        if (r->s.swap) {
-            swap_locked(view.buf, view.buf, (size_t)view.len, width);
-        }
+    if (PyObject_GetBuffer(array, &view, PyBUF_WRITABLE) == 0) {
+        swap_locked(view.buf, view.buf, (size_t)view.len, width);
         (void)reader_unread_locked(r, view.buf, (size_t)view.len);
         PyBuffer_Release(&view);
     }
@@ -293,37 +388,33 @@ unread_array(struct pyio_reader *r, PyObject *array, unsigned width,
     }
 }
 
-/* Piece by piece through memory that stays in the cache: a piece is read,
- * swapped and appended, so that the array grows with what arrives. */
+/* Piece by piece through memory that stays in the cache, so that the array
+ * grows with what arrives. */
 static int
 read_pieces_locked(struct pyio_reader *r, PyObject *array, enum cio_type type,
                    uint64_t nbytes, struct cio_buffer *piece)
 {
-    const unsigned width = cio_types[type].nbytes;
+    const unsigned width = r->s.swap ? cio_types[type].nbytes : 1;
     uint64_t done = 0;
 
     while (done < nbytes) {
-        const size_t want = (size_t)cio_min_u64(nbytes - done, piece->nbytes);
-        size_t filled = 0;
-        int result = reader_upto_into_locked(r, piece->data, want, &filled);
+        struct filling f = {piece->data,
+                            (size_t)cio_min_u64(nbytes - done, piece->nbytes),
+                            0, 0, width};
+        int result = fill_locked(r, &f);
 
-        if (result == 0 && filled == want) {
-            if (r->s.swap) {
-                cio_array_swap(piece->data, piece->data, want, width);
-            }
-            result = append_piece(array, piece->data, want);
-            if (result < 0 && r->s.swap) {
-                cio_array_swap(piece->data, piece->data, want, width);
-            }
+        if (result == 1 && append_piece(array, f.out, f.nbytes) < 0) {
+            cio_array_swap(f.out, f.out, f.nbytes, width);
+            (void)reader_unread_locked(r, f.out, f.nbytes);
+            result = -1;
         }
-        if (result < 0 || filled < want) {
-            unread_array(r, array, width, piece->data, filled);
-            if (result == 0 && !PyErr_Occurred()) {
-                (void)reader_short_locked(r, nbytes, cio_types[type].name);
-            }
-            return -1;
+        if (result != 1) {
+            unread_array(r, array, width);
+            return result < 0
+                       ? -1
+                       : reader_short_locked(r, nbytes, cio_types[type].name);
         }
-        done += want;
+        done += f.nbytes;
     }
     return 0;
 }

@@ -502,11 +502,12 @@ reader_unread_locked(struct pyio_reader *r, const uint8_t *data, size_t nbytes)
 int
 reader_short_locked(struct pyio_reader *r, uint64_t nbytes, const char *what)
 {
-    /* A positional source is read again, for what the error shows of it. */
-    if (reader_fill_locked(
-            r, (size_t)cio_min_u64(cio_min_u64(nbytes, r->s.capacity),
-                                   CIO_DATA_PARTIAL_NBYTES))
-        < 0) {
+    /* A file is read again, for what the error shows of it. */
+    if (r->positional
+        && reader_fill_locked(
+               r, (size_t)cio_min_u64(cio_min_u64(nbytes, r->s.capacity),
+                                      CIO_DATA_PARTIAL_NBYTES))
+               < 0) {
         return -1;
     }
     return raise_short(r, nbytes, stream_room(&r->s), NULL, 0, what);
