@@ -120,7 +120,7 @@ pyio_file_preadinto(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 
     if (arguments("preadinto", nargs) < 0
         || pyio_as_offset(args[1], "offset", &off) < 0
-        || PyObject_GetBuffer(args[0], &view, PyBUF_WRITABLE) < 0) {
+        || pyio_target_buffer(args[0], "preadinto", &view) < 0) {
         return NULL;
     }
     if (end_fits(off, view.len) == 0 && begin_at(self, false) == 0) {

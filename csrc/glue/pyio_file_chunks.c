@@ -141,8 +141,10 @@ lease_getbuffer(PyObject *op, Py_buffer *view, int flags)
 {
     struct cio_chunk *chunk = &((struct lease *)op)->chunk;
 
-    return PyBuffer_FillInfo(view, op, chunk->data, (Py_ssize_t)chunk->end, 1,
-                             flags);
+    const int read_only = 1;
+
+    return PyBuffer_FillInfo(view, op, chunk->data, (Py_ssize_t)chunk->end,
+                             read_only, flags);
 }
 
 static PyType_Slot lease_slots[] = {

@@ -328,7 +328,7 @@ pyio_file_readinto(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 
     if (one_argument("readinto", nargs, 1) < 0
         || pyio_file_want_readable(self) < 0
-        || PyObject_GetBuffer(args[0], &view, PyBUF_WRITABLE) < 0) {
+        || pyio_target_buffer(args[0], "readinto", &view) < 0) {
         return NULL;
     }
     if (begin(self) == 0) {
@@ -367,7 +367,7 @@ pyio_file_readinto1(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 
     if (one_argument("readinto1", nargs, 1) < 0
         || pyio_file_want_readable(self) < 0
-        || PyObject_GetBuffer(args[0], &view, PyBUF_WRITABLE) < 0) {
+        || pyio_target_buffer(args[0], "readinto1", &view) < 0) {
         return NULL;
     }
     if (begin(self) == 0) {

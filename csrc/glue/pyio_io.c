@@ -266,7 +266,7 @@ read_into(PyObject *Py_UNUSED(mod), PyObject *const *args, Py_ssize_t nargs,
     if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0
         || (given[2] != NULL && pyio_as_offset(given[2], "offset", &off) < 0)
         || as_threads(given[3], &threads) < 0
-        || PyObject_GetBuffer(given[1], &view, PyBUF_WRITABLE) < 0) {
+        || pyio_target_buffer(given[1], "read_into", &view) < 0) {
         return NULL;
     }
     if (end_fits(off, view.len) == 0

@@ -12,6 +12,22 @@
  * since it was opened must not cost its old size. */
 #define TRUST_SIZE_NBYTES CIO_MIB
 
+int
+pyio_target_buffer(PyObject *object, const char *function, Py_buffer *view)
+{
+    if (PyObject_GetBuffer(object, view, PyBUF_WRITABLE) == 0) {
+        return 0;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        PyErr_Clear();
+        return pyio_raise(PyExc_TypeError,
+                          "%s() argument must be a read-write, contiguous "
+                          "bytes-like object, not %.50s",
+                          function, Py_TYPE(object)->tp_name);
+    }
+    return -1;
+}
+
 static struct cio_done
 step_detached(void *argument)
 {

@@ -12,6 +12,10 @@
 #include "glue/pyio.h"
 #include "io/cio_file.h"
 
+/* The buffer argument of readinto and its kind, to be released. TypeError as
+ * io raises it, whatever is wrong with the object. */
+int pyio_target_buffer(PyObject *object, const char *function,
+                       Py_buffer *view);
 /* Fills memory, or up to the end (CIO_EOF). The chunk is empty. threads as
  * read_bytes takes it; 0: as many as the machine has, from the threshold on.
  */
