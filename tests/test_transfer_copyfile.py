@@ -86,7 +86,7 @@ def test_symlinks(source, tmp_path):
     assert (tmp_path / "made").read_bytes() == DATA
     assert dangling.is_symlink()
     with pytest.raises(FileExistsError):
-        copyfile(link, tmp_path / "kept2" if False else tmp_path / "plain", follow_symlinks=False)
+        copyfile(link, tmp_path / "plain", follow_symlinks=False)
 
 
 def test_same_file(source, tmp_path):
@@ -337,7 +337,9 @@ def test_atomic_failure_leaves_the_old_file(source, target, tmp_path, call):
 def test_sync_is_fsync_of_file_and_folder(source, target, monkeypatch):
     synced = []
     fsync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")) or fsync(fd))
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")) or fsync(fd)
+    )
     with counted() as calls:
         copyfile(source, target, sync=True)
     assert calls["fsync"] == 1
@@ -408,6 +410,8 @@ def test_copy_takes_mode_times_and_attributes(source, target):
     source.chmod(0o640)
     os.utime(source, ns=(1_234_567_890_123_456_789, 987_654_321_987_654_321))
     try:
+        if not KERNEL:  # POSIX has no extended attributes
+            raise OSError(errno.ENOTSUP, "not in this build")
         os.setxattr(source, "user.test", b"value")
         os.setxattr(source, "user.empty", b"")
     except OSError as error:
@@ -488,14 +492,14 @@ def test_copyfileobj_text(tmp_path):
 def test_copyfileobj_gives_bytes_to_duck_types():
     """Drop-in: a write that keeps what it gets, or calls its methods."""
 
-    class Keeper:
-        kept: list[bytes] = []
+    kept: list[bytes] = []
 
+    class Keeper:
         def write(self, data):
-            self.kept.append(data.upper())
+            kept.append(data.upper())
 
     copyfileobj(io.BytesIO(b"abc"), Keeper())
-    assert Keeper.kept == [b"ABC"]
+    assert kept == [b"ABC"]
     with pytest.raises(AttributeError):
         copyfileobj(object(), io.BytesIO())
 

@@ -10,7 +10,20 @@ import io
 import os
 
 import pytest
-from transfer_help import CALL_OF, CHUNK, ENDS, FILE_METHODS, KERNEL, REFUSALS, Pipe, counted, fault, file_of, noise
+from transfer_help import (
+    CALL_OF,
+    CHUNK,
+    ENDS,
+    FILE_METHODS,
+    KERNEL,
+    KERNEL_CASES,
+    REFUSALS,
+    Pipe,
+    counted,
+    fault,
+    file_of,
+    noise,
+)
 
 import pyio_chunked
 from pyio_chunked import _core, copyfile, transfer
@@ -46,7 +59,7 @@ def refuse_before(method: str) -> list[tuple[str, int]]:
 # k = 1, 2, and the last call that moves bytes (PIECE each).
 @pytest.mark.parametrize("k", [1, 2, 5])
 @pytest.mark.parametrize("error", REFUSALS)
-@pytest.mark.parametrize("method", KERNEL)
+@pytest.mark.parametrize("method", KERNEL_CASES)
 def test_refusal_goes_on_at_the_position_reached(source, tmp_path, method, error, k):
     target = tmp_path / "target"
     before = refuse_before(method)
@@ -110,7 +123,7 @@ def test_mapping_refused(tmp_path, error, k):
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
-@pytest.mark.parametrize("method", KERNEL)
+@pytest.mark.parametrize("method", KERNEL_CASES)
 def test_zero_is_confirmed_by_a_read(source, tmp_path, method, k):
     """CIFS, and /proc before Linux 5.19: 0 though there are bytes."""
     target = tmp_path / "target"

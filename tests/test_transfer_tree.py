@@ -212,7 +212,7 @@ def test_signal_stops_all_threads(tmp_path, workers):
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.03)
         with pytest.raises(Stop):
-            for i in range(1000):
+            for _ in range(1000):
                 copytree(root, tmp_path / "ours", dirs_exist_ok=True, workers=workers)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -247,7 +247,9 @@ def test_audit_events(tree, tmp_path):
     names = [name for name, _ in events]
     assert names.count("shutil.copytree") == 8
     assert names.count("shutil.copyfile") == 122
-    assert {str(tree / "big"), str(tmp_path / "ours" / "big")} <= {path for name, path in events if name == "open"}
+    assert {str(tree / "big"), str(tmp_path / "ours" / "big")} <= {
+        path for name, path in events if name == "open"
+    }
 
 
 def test_threads_are_capped_by_the_environment(tree, tmp_path):

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import pyio_chunked
 from pyio_chunked import _core
 
@@ -34,6 +36,7 @@ def has_kernel_copies(folder: Path) -> bool:
 
 # Methods that serve two regular files; the portable build has the last two.
 KERNEL = [] if "sendfile" not in pyio_chunked.probe(__file__, "none") else ["copy_file_range", "sendfile"]
+KERNEL_CASES = KERNEL or [pytest.param("none", marks=pytest.mark.skip(reason="the portable build has none"))]
 FILE_METHODS = [*KERNEL, "mapped", "chunked"]
 
 # The system call that each method moves bytes with.

@@ -13,10 +13,14 @@ const int cio_advice_dont_need = 0;
 const _Bool cio_has_kernel_copies = 0;
 const int cio_map_populate = 0;
 const int cio_fallocate_punch = 0;
-/* POSIX took them up in 2024; where they are missing nothing is a hole. */
-#ifdef SEEK_DATA
+/* POSIX took them up in 2024, and headers hide them before; where they are
+ * missing nothing is a hole. */
+#if defined(SEEK_DATA)
 const int cio_seek_data = SEEK_DATA;
 const int cio_seek_hole = SEEK_HOLE;
+#elif defined(__linux__) || defined(__FreeBSD__)
+const int cio_seek_data = 3;
+const int cio_seek_hole = 4;
 #else
 const int cio_seek_data = -1;
 const int cio_seek_hole = -1;
