@@ -189,9 +189,7 @@ def inflate(
     data: Buffer, format: _Format = "auto", *, max_size: int | None = None, out: None = None
 ) -> bytes: ...
 @overload
-def inflate(
-    data: Buffer, format: _Format = "auto", *, max_size: int | None = None, out: Buffer
-) -> int: ...
+def inflate(data: Buffer, format: _Format = "auto", *, max_size: int | None = None, out: Buffer) -> int: ...
 
 @disjoint_base
 class Inflater:

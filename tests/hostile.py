@@ -331,7 +331,7 @@ def _fifield(count: int) -> bytes:
     body = deflate(kernel)
     parts: list[bytes] = []
     sizes: list[tuple[int, int, int]] = []
-    rest = b""
+    rest = rest_head = rest_body = b""
     plain = kernel
     for i in reversed(range(count)):
         name = b"%03d" % i

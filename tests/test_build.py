@@ -15,6 +15,23 @@ LIBRARIES = {name for name, version in pyio_chunked.build_info()["libraries"].it
 BUILD = os.environ.get("PYIO_TEST_BUILD", "")
 
 
+@pytest.mark.parametrize("engine", ["isal", "libdeflate", "zlib", "nonsense"])
+def test_engine_that_is_not_built_in_is_an_import_error(engine):
+    done = subprocess.run(
+        [sys.executable, "-c", "import pyio_chunked; print(pyio_chunked.build_info()['engines'])"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYIO_CHUNKED_ENGINE": engine},
+    )
+    if engine in LIBRARIES:
+        assert done.returncode == 0, done.stderr
+        assert engine in done.stdout
+    else:
+        last = done.stderr.splitlines()[-1]
+        assert done.returncode == 1
+        assert last.startswith("ImportError") and engine in last
+
+
 def test_build_has_the_libraries_it_promises():
     assert "zlib" in LIBRARIES
     if BUILD == "zlib":

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The edges: sizes that are lies, pipes, sockets, terminals, full disks, huge
-offsets, odd buffers, modes, closed files."""
+offsets, odd buffers, modes, closed files.
+
+Length: one table of cases, read from top to bottom beside the issue's.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ workers replaced by functions that raise."""
 
 from __future__ import annotations
 
+import array
 import gzip
 import inspect
 import io
@@ -259,9 +260,13 @@ def path(given):
 def data(given):
     with open(given.new, "wb", buffering=0) as file, pyio_chunked.DataWriter(file) as writer:
         writer.write_int32(-5)
+        writer.write_str("text")
+        writer.write_array(array.array("d", [1.5, 2.5]))
     with open(given.new, "rb", buffering=0) as file:
         reader = pyio_chunked.DataReader(file)
         assert reader.read_int32() == -5
+        assert reader.read_str() == "text"
+        assert list(reader.read_array("float64", 2)) == [1.5, 2.5]
 
 
 @call("build_info")

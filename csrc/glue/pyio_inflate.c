@@ -429,7 +429,7 @@ pyio_add_inflate(PyObject *mod, struct pyio_state *st)
     /* Once for the process: other interpreters may be inflating already. */
     (void)pthread_once(&once, choose_engines);
     if (!engine_known) {
-        return pyio_raise(PyExc_ValueError,
+        return pyio_raise(PyExc_ImportError,
                           "PYIO_CHUNKED_ENGINE is %s: it may be zlib, or isal "
                           "or libdeflate where they are built in",
                           getenv("PYIO_CHUNKED_ENGINE"));

@@ -47,7 +47,7 @@
     /* data */                                                                \
     X(PyTypeObject, data_writer_type)                                         \
     X(PyTypeObject, data_reader_type)                                         \
-    X(PyTypeObject, data_iterator_type)                                         \
+    X(PyTypeObject, data_iterator_type)                                       \
     X(PyTypeObject, java_output_type)                                         \
     X(PyTypeObject, java_input_type)                                          \
     X(PyObject, utf_error)        /* java.UTFDataFormatError */               \
