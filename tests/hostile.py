@@ -43,6 +43,12 @@ TEXT = b"It was a dark and stormy night; the rain fell in torrents.\n" * 12
 OTHER = bytes(range(256)) * 3
 
 
+def members(verdict: str, count: int) -> set[int]:
+    """Places of the members that a verdict refuses."""
+    word, *places = verdict.split()
+    return set() if word != "read" else set(map(int, places)) if places else set(range(count))
+
+
 @dataclass
 class Hostile:
     name: str
@@ -109,7 +115,7 @@ add("names of dots", "good", lambda: archive([M("...", TEXT), M("a/..b", TEXT), 
 add("single dots and empty parts", "good", lambda: archive([M("./a//b/./c", TEXT)]), names=("a/b/c",))
 add("deflated, stored blocks only", "good", lambda: archive([a(body=deflate(TEXT, 0))]))
 add("deflated, empty block first", "good", lambda: archive([a(body=b"\0\0\0\xff\xff" + deflate(TEXT))]))
-add("directory in another order", "good", lambda: archive([a(), b()][::1]) if False else _reordered())
+add("directory in another order", "good", lambda: _reordered())
 
 
 def _reordered() -> bytes:
@@ -249,7 +255,7 @@ add("local extra broken", "header", lambda: archive([a(extra=b"\1\2\xff\xff12", 
 add("local zip64 extra lies", "header", lambda: archive([a(
     local={"size": MAX32, "csize": MAX32}, extra=zip64_extra(7, 7), central_extra=b"")]), "ok | ok | read 0",
     rules=("size",))  # fmt: skip
-add("no local header at all", "header", lambda: archive([a(written=False), b()]), "read",
+add("no local header at all", "header", lambda: archive([a(written=False), b()]), "read 0 | read",
     rules=("overlap",))  # fmt: skip
 for form, change in (("sI", 4), ("sQ", 8), ("I", 0)):
 
@@ -272,21 +278,25 @@ add("zip64 extra too short", "header", lambda: archive(
 
 # ------------------------------------------------------------------------- overlap
 
-add("two entries of one offset", "overlap", lambda: _same_offset(), "ok | read", rules=("overlap",))
+add("two entries of one offset", "overlap", lambda: _same_offset(), "ok | read 0 1 | open",
+    rules=("overlap", "duplicate"))  # fmt: skip
 add("overlap by one byte", "overlap", lambda: archive(
-    [a(method=STORED, data_more=1) if False else M("a.txt", TEXT, STORED, csize=len(TEXT) + 1), b()]),
+    [M("a.txt", TEXT, STORED, csize=len(TEXT) + 1), b()]),
     "read 0 | read", rules=("overlap",))  # fmt: skip
 add("entry inside another", "overlap", lambda: _quoted(), "read 0 | read", rules=("overlap",))
 add("local extra over the next entry", "overlap", lambda: _extra_over(), "read 0 | read", rules=("overlap",))
 add("entry over the directory", "overlap", lambda: archive([a(csize=len(deflate(TEXT)) + 10)]), "read 0",
     rules=("overlap",))  # fmt: skip
-add("offset inside the directory", "overlap", lambda: _into_directory(), "read 1", rules=("header",))
-add("offset behind the file", "overlap", lambda: archive([a(), b(offset=10**6)]), "read 1",
-    rules=("header",))  # fmt: skip
+add("offset inside the directory", "overlap", lambda: _into_directory(), "read 1 | read 1 | read", rules=("overlap",))
+add("offset behind the file", "overlap", lambda: archive([a(), b(offset=10**6)]), "read 1 | read 1 | read",
+    rules=("overlap",))  # fmt: skip
 add("offset 2^63", "overlap", lambda: archive(
-    [a(), b(central={"offset": MAX32}, central_extra=zip64_extra(1 << 63))]), "read 1", rules=("header",))  # fmt: skip
-add("thousand entries of one offset", "overlap", lambda: _kernel(1000), "read | read", rules=("overlap",))
-add("fully overlapping bomb", "overlap", lambda: _fifield(60), "read", rules=("overlap",))
+    [a(), b(central={"offset": MAX32}, central_extra=zip64_extra(1 << 63))]),
+    "read 1 | read 1 | read", rules=("local header",))  # fmt: skip
+add("fifty entries of one offset", "overlap", lambda: _kernel(50),
+    f"read {' '.join(map(str, range(1, 50)))} | read", rules=("overlap",))  # fmt: skip
+add("fully overlapping bomb", "overlap", lambda: _fifield(60),
+    f"read {' '.join(map(str, range(59)))} | read", rules=("overlap",))  # fmt: skip
 add("neighbours that touch", "good", lambda: archive([a(method=STORED), b(method=STORED)]))
 
 
@@ -331,7 +341,7 @@ def _fifield(count: int) -> bytes:
     body = deflate(kernel)
     parts: list[bytes] = []
     sizes: list[tuple[int, int, int]] = []
-    rest = rest_head = rest_body = b""
+    rest_head = rest_body = rest = b""
     plain = kernel
     for i in reversed(range(count)):
         name = b"%03d" % i
@@ -376,7 +386,8 @@ add("64 KiB behind", "frame", lambda: archive([a()], trailing=b"\0" * 65000), "o
 add("70 KiB behind", "frame", lambda: archive([a()], trailing=b"\0" * 70000), "open")
 add("comment shorter than its length", "frame", lambda: archive([a()], end={"comment_length": 9}),
     "ok | ok | open", rules=("comment",))  # fmt: skip
-add("signature in the comment", "frame", lambda: archive([a()], comment=b"..PK\5\6" + b"\0" * 30), "open")
+add("end record in the comment, empty", "frame",
+    lambda: archive([a()], comment=b"..PK\5\6" + b"\0" * 30), "ok | ok | open", rules=("second end record",))  # fmt: skip
 add("another archive's end in the comment", "frame",
     lambda: archive([a()], comment=archive([b()])), "ok | ok | open", rules=("before",))  # fmt: skip
 add("signature alone in the comment", "frame", lambda: archive([a()], comment=b"..PK\5\6.."), "open")
@@ -408,7 +419,8 @@ add(
 add("directory size 0", "frame", lambda: archive([a()], end={"size": 0}), "ok | ok | open", rules=("count",))
 add("directory size 4 GiB", "frame", lambda: archive([a()], end={"size": MAX32 - 1}), "open",
     limits={"directory_size": 1 << 20})  # fmt: skip
-add("directory cut inside an entry", "frame", lambda: _cut_directory(), "open")
+add("directory cut inside an entry", "frame", lambda: _cut_directory(), "read 1 | read 1 | open",
+    rules=("directory size",))  # fmt: skip
 add("no directory entry where one must be", "frame", lambda: archive([a()], directory_tail=b"x" * 46), "open")
 add("no end record", "frame", lambda: archive([a()])[:-22], "open")
 add("end record cut", "frame", lambda: archive([a()])[:-1], "open")
@@ -435,7 +447,7 @@ add("zip64 count lies", "frame", lambda: archive([a(), b()], zip64=True, end64={
     "ok | ok | open", rules=("count",))  # fmt: skip
 add("zip64 directory size 2^63", "frame", lambda: archive([a()], zip64=True, end64={"size": 1 << 63}), "open")
 add("zip64 directory offset 2^64-1", "frame", lambda: archive([a()], zip64=True, end64={"offset": (1 << 64) - 1}),
-    "open")  # fmt: skip
+    "read | read | open", rules=("offset",))  # fmt: skip
 add("multi-volume entry", "frame", lambda: archive([a(central={"disk": 1})]), "ok")
 
 # ------------------------------------------------------------------------- methods and encryption

@@ -49,6 +49,7 @@ pyio_member_index(const struct pyio_archive *archive,
 {
     const struct cio_directory *const d = &archive->directory;
     uint32_t low = 0, high = d->count;
+    struct cio_zip_info info;
 
     if (entry->index != UINT32_MAX) {
         return entry->index;
@@ -62,18 +63,19 @@ pyio_member_index(const struct pyio_archive *archive,
             high = middle;
         }
     }
-    for (; low < d->count; low++) {
-        struct cio_zip_info info;
-
-        cio_directory_info(d, index_at(d, low), &info);
-        if (info.header_off != entry->header_off) {
-            break;
-        }
-        if (info.raw_name_nbytes == entry->raw_name_nbytes
+    if (low == d->count
+        || d->members[index_at(d, low)].header_off != entry->header_off) {
+        return UINT32_MAX;
+    }
+    cio_directory_info(d, index_at(d, low), &info);
+    /* Several members at one offset overlap: whichever it is, it is refused,
+     * so that nobody makes us look for it among thousands. */
+    if ((low + 1 < d->count
+         && d->members[index_at(d, low + 1)].header_off == entry->header_off)
+        || (info.raw_name_nbytes == entry->raw_name_nbytes
             && memcmp(info.raw_name, entry->raw_name, info.raw_name_nbytes)
-                   == 0) {
-            return info.index;
-        }
+                   == 0)) {
+        return info.index;
     }
     return UINT32_MAX;
 }
@@ -163,9 +165,18 @@ set_profile(struct pyio_state *st, struct pyio_archive *archive, long kind)
         return -1;
     }
     if (rules != 0) {
+        PyObject *const name =
+            archive->filename != NULL && archive->filename != Py_None
+                ? Py_NewRef(archive->filename)
+                : PyUnicode_FromString("archive");
+
         problem.offset = archive->directory.end.end_off;
         problem.text = cio_profile_rule_text(rules);
-        return pyio_zip_raise(st, archive, archive->filename, &problem);
+        if (name != NULL) {
+            (void)pyio_zip_raise(st, archive, name, &problem);
+            Py_DECREF(name);
+        }
+        return -1;
     }
     archive->profile = new_profile(archive, (enum cio_profile_kind)kind);
     return archive->profile == NULL ? -1 : 0;

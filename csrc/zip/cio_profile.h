@@ -54,7 +54,8 @@ enum cio_profile_rule {
     CIO_PROFILE_ZIP64 = 1 << 25, /* plain and zip64 end record differ */
     CIO_PROFILE_DISK = 1 << 26,
     CIO_PROFILE_COMMENT = 1 << 27, /* shorter than its length */
-    CIO_PROFILE_DUPLICATE = 1 << 28
+    CIO_PROFILE_DUPLICATE = 1 << 28,
+    CIO_PROFILE_DIRECTORY = 1 << 29 /* its size */
 };
 
 /* Names that lead out of a folder, or somewhere else on another system. */

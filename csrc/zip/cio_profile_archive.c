@@ -30,6 +30,7 @@ cio_profile_rule_text(uint32_t rules)
         "disk number",
         "comment length",
         "duplicate name",
+        "directory size",
     };
 
     if ((rules & 0xff) != 0) {
@@ -76,6 +77,23 @@ first_offset(const struct cio_directory *directory)
     return cio_min_u64(first, directory->end.dir_off);
 }
 
+/* Where the last entry ends by its own lengths: zipfile takes what there is.
+ */
+static uint64_t
+directory_end(const struct cio_directory *directory)
+{
+    uint64_t off;
+    const uint8_t *p;
+
+    if (directory->count == 0) {
+        return directory->raw_nbytes;
+    }
+    off = directory->members[directory->count - 1].entry_off;
+    p = directory->raw + off;
+    return off + CIO_ZIP_CENTRAL_NBYTES + cio_load_le16(p + 28)
+           + cio_load_le16(p + 30) + cio_load_le16(p + 32);
+}
+
 uint32_t
 cio_profile_archive_rules(const struct cio_directory *directory,
                           const uint8_t end_record[CIO_ZIP_END_NBYTES])
@@ -112,6 +130,9 @@ cio_profile_archive_rules(const struct cio_directory *directory,
         rules |= zip64_rules(end, end_record);
     } else if (end->locator_off != UINT64_MAX) {
         rules |= CIO_PROFILE_LOCATOR;
+    }
+    if (directory_end(directory) != end->dir_nbytes) {
+        rules |= CIO_PROFILE_DIRECTORY;
     }
     if (directory->duplicates) {
         rules |= CIO_PROFILE_DUPLICATE;
