@@ -102,6 +102,31 @@ pyio_bounds_add(struct pyio_state *st, struct pyio_archive *archive,
                : 0;
 }
 
+int
+pyio_bounds_all(struct pyio_state *st, struct pyio_archive *archive)
+{
+    const struct cio_directory *const d = &archive->directory;
+    uint64_t total = 0;
+
+    if (pyio_archive_order(archive) < 0) {
+        return -1;
+    }
+    for (uint32_t i = 0; i < d->count; i++) {
+        struct cio_zip_info info;
+        struct cio_entry entry;
+
+        cio_directory_info(d, i, &info);
+        cio_entry_of(d, &info, &entry);
+        if (pyio_bounds_check(st, archive, &archive->bounds, &entry, NULL) < 0
+            || pyio_bounds_add(st, archive, &archive->bounds, info.nbytes,
+                               &total)
+                   < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 /* Those of the directory have been looked at while it was loaded. */
 PyObject *
 pyio_reader_set_limits(PyObject *op, PyObject *limits)

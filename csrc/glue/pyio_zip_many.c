@@ -6,6 +6,7 @@
  * inflate straight into the bytes objects that are handed out. An exception
  * that belongs to a member waits for that member's turn.
  */
+#include "glue/pyio_zip_profile.h"
 #include "glue/pyio_zip_reader.h"
 #include "glue/pyio_zip_run.h"
 
@@ -33,7 +34,7 @@ struct zip_many {
     struct pyio_member *found; /* beside items, for those read later */
     size_t count, at;          /* of the batch */
     size_t work_count;
-    uint64_t max_in_flight;
+    uint64_t max_in_flight, total;
     uint32_t next_index;
     unsigned threads;
     bool ended, ready; /* ready: the batch has run */
@@ -151,6 +152,22 @@ batch_is_full(const struct zip_many *self, uint64_t nbytes)
                && self->count >= (size_t)self->threads * 4);
 }
 
+static int
+within_bounds(struct zip_many *self, const struct pyio_member *member)
+{
+    struct pyio_state *st = pyio_state_of(Py_TYPE(self));
+    const struct pyio_bounds *const bounds = &self->archive->bounds;
+
+    return pyio_bounds_check(st, self->archive, bounds, &member->entry,
+                             member->name)
+                       < 0
+                   || pyio_bounds_add(st, self->archive, bounds,
+                                      member->entry.nbytes, &self->total)
+                          < 0
+               ? -1
+               : 0;
+}
+
 /* Collects members until the batch is full. An exception is kept for behind
  * them, as if they had been read one by one. */
 static int
@@ -174,6 +191,12 @@ collect(struct zip_many *self)
             && member.entry.nbytes > self->max_in_flight - nbytes) {
             pyio_member_clear(&member);
             self->waiting = name;
+            break;
+        }
+        if (PYIO_UNLIKELY(self->archive->bounded)
+            && within_bounds(self, &member) < 0) {
+            pyio_member_clear(&member);
+            Py_DECREF(name);
             break;
         }
         nbytes +=

@@ -33,6 +33,8 @@ int pyio_bounds_directory(struct pyio_state *st, struct pyio_archive *archive,
 int pyio_bounds_add(struct pyio_state *st, struct pyio_archive *archive,
                     const struct pyio_bounds *bounds, uint64_t nbytes,
                     uint64_t *total);
+/* Every member against the archive's own. */
+int pyio_bounds_all(struct pyio_state *st, struct pyio_archive *archive);
 /* The archive's own profile, at least safe; NULL with MemoryError. */
 struct cio_profile *pyio_archive_extraction(struct pyio_archive *archive);
 

@@ -2,6 +2,7 @@
  * pyio_zip_test.c - ZipFile.testzip: all members by worker threads, nothing
  * kept.
  */
+#include "glue/pyio_zip_profile.h"
 #include "glue/pyio_zip_reader.h"
 #include "glue/pyio_zip_run.h"
 
@@ -193,6 +194,11 @@ pyio_reader_testzip(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
     if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0
         || pyio_as_workers(given[0], &workers) < 0
         || (t.archive = pyio_reader_archive(op)) == NULL) {
+        return NULL;
+    }
+    if (t.archive->bounded
+        && pyio_bounds_all(pyio_state_of(Py_TYPE(op)), t.archive) < 0) {
+        Py_DECREF(t.archive);
         return NULL;
     }
     t.threads = cio_workers_count(workers);
