@@ -5,7 +5,6 @@ from pyio_chunked._core import File as File
 from pyio_chunked._core import GzipFile as GzipFile
 from pyio_chunked._core import Inflater as Inflater
 from pyio_chunked._core import InflateReader as InflateReader
-from pyio_chunked._core import PoolStats as PoolStats
 from pyio_chunked._core import __version__ as __version__
 from pyio_chunked._core import inflate as inflate
 from pyio_chunked._core import open as open  # noqa: A004  # named as the builtin that it stands for
@@ -16,6 +15,7 @@ from pyio_chunked._core import write_bytes as write_bytes
 from pyio_chunked._data import DataReader as DataReader
 from pyio_chunked._data import DataWriter as DataWriter
 from pyio_chunked._data import ShortReadError as ShortReadError
+from pyio_chunked._pictures import PoolStats as PoolStats
 from pyio_chunked._transfer import Thresholds as Thresholds
 from pyio_chunked._transfer import Transfer as Transfer
 from pyio_chunked._transfer import calibrate as calibrate
@@ -56,7 +56,8 @@ def __getattr__(name: str) -> object:
     except KeyError:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
     value = getattr(import_module(f"{__name__}.{module}"), name)
-    if getattr(value, "__module__", None) == f"{__name__}.{module}":
+    # Classes and functions; an instance only shows its class's module.
+    if hasattr(value, "__qualname__") and value.__module__ == f"{__name__}.{module}":
         value.__module__ = __name__
     globals()[name] = value
     return value

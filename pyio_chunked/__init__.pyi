@@ -173,6 +173,7 @@ class PoolStats(NamedTuple):
     hits: int
     misses: int
     discarded: int
+    def _repr_html_(self) -> str: ...
 
 @final
 class _Pool:

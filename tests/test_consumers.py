@@ -185,6 +185,10 @@ CONSUMERS = {
     "zipfile": (zip_data, with_zipfile),
     "our ZipFile": (zip_data, with_our_zipfile),
     "gzip": (lambda: gzip.compress(csv_data()), lambda file: gzip.GzipFile(fileobj=file).read()),
+    "our GzipFile": (
+        lambda: gzip.compress(csv_data()),
+        lambda file: pyio_chunked.GzipFile(fileobj=file).read(),
+    ),
     "bz2": (lambda: bz2.compress(csv_data()), lambda file: bz2.open(file).read()),
     "lzma": (lambda: lzma.compress(csv_data(), preset=0), lambda file: lzma.open(file).read()),
     "wave": (wave_data, with_wave),

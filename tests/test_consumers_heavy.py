@@ -141,7 +141,7 @@ def test_result_is_that_over_bytesio(consumer, maker, tmp_path):
         assert same(consume(MAKERS[maker](data, tmp_path, stack)), expected)
 
 
-@pytest.mark.parametrize("maker", ["File", "deflated member", "EntryRef"])
+@pytest.mark.parametrize("maker", ["File", "GzipFile", "deflated member", "EntryRef"])
 @pytest.mark.parametrize("consumer", ["pandas csv, C", "pandas csv, python", "polars csv", "pyarrow csv"])
 def test_calls_are_bounded_by_the_size(consumer, maker, tmp_path):
     data, consume = data_for(consumer), CONSUMERS[consumer][1]
@@ -169,6 +169,19 @@ def test_numpy_gets_no_compressed_bytes_for_values(maker, tmp_path):
         np.fromfile(MAKERS[maker](bytes(8000), tmp_path, stack), np.int64)
 
 
+def test_damaged_data_is_no_short_table(tmp_path):
+    import gzip
+
+    packed = gzip.compress(csv_data())
+    (tmp_path / "cut.gz").write_bytes(packed[:-1000])
+    for read in (pandas_csv("c"), pandas_csv("python"), module("pyarrow.csv").read_csv):
+        with (
+            pyio_chunked.GzipFile(tmp_path / "cut.gz") as file,
+            pytest.raises((EOFError, ValueError, OSError)),
+        ):
+            read(file)
+
+
 # ----------------------------------------------------------------- writing
 
 
@@ -189,3 +202,72 @@ def test_workbook_written_through_a_file(tmp_path):
         book.save(out)
     with pyio_chunked.open(tmp_path / "out") as file:
         assert with_openpyxl(file) == with_openpyxl(io.BytesIO(excel_data()))
+
+
+# --------------------------------------------------------- by URL and store
+
+
+@pytest.fixture
+def tables(tmp_path):
+    import zipfile
+
+    path = tmp_path / "tables.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for i in range(3):
+            out.writestr(f"2026/{i}.csv", f"i,x\n{i},{i / 2}\n{i + 10},1.5\n")
+        out.writestr("all.parquet", parquet_data())
+    return path
+
+
+@pytest.fixture
+def czip():
+    from pyio_chunked import fsspec as adapter
+
+    adapter.register()
+
+
+@pytest.mark.usefixtures("czip")
+def test_pandas_by_url(tables):
+    pandas = module("pandas")
+    assert pandas.read_csv(f"czip://2026/1.csv::{tables}")["i"].tolist() == [1, 11]
+    assert pandas.read_parquet(f"czip://all.parquet::{tables}").equals(frame())
+
+
+@pytest.mark.usefixtures("czip")
+def test_duckdb_by_registered_file_system(tables):
+    from pyio_chunked.fsspec import CZipFileSystem
+
+    connection = module("duckdb").connect()
+    connection.register_filesystem(CZipFileSystem(str(tables)))
+    rows = connection.sql("select i from read_csv('czip://2026/*.csv') order by i").fetchall()
+    assert rows == [(0,), (1,), (2,), (10,), (11,), (12,)]
+    connection.close()
+
+
+@pytest.mark.usefixtures("czip")
+def test_pyarrow_dataset_by_file_system(tables):
+    from pyio_chunked.fsspec import CZipFileSystem
+
+    dataset = module("pyarrow.dataset")
+    found = dataset.dataset("2026", format="csv", filesystem=CZipFileSystem(str(tables)))
+    assert sorted(found.to_table()["i"].to_pylist()) == [0, 1, 2, 10, 11, 12]
+
+
+def test_zarr_reads_its_store_out_of_an_archive(tmp_path):
+    zarr = module("zarr")
+    values = np.arange(10_000).reshape(100, 100)
+    with zarr.storage.ZipStore(tmp_path / "store.zip", mode="w") as store:
+        zarr.create_array(store, name="values", data=values, chunks=(10, 100))
+    from pyio_chunked.fsspec import CZipFileSystem
+
+    store = zarr.storage.FsspecStore(
+        module("fsspec.implementations.asyn_wrapper").AsyncFileSystemWrapper(
+            CZipFileSystem(str(tmp_path / "store.zip")), asynchronous=True
+        ),
+        read_only=True,
+        path="",
+    )
+    group = zarr.open_group(store, mode="r")
+    assert (group["values"][:] == values).all()
+    with pytest.raises(ValueError, match="read"):
+        group["values"][0, 0] = 1

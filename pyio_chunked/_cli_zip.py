@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT
+"""The verbs on zip archives: ls, cat, test, extract."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from fnmatch import fnmatchcase
+
+import pyio_chunked
+from pyio_chunked import _cli_output as output
+from pyio_chunked._cli import DONE, FAILED, UsageError
+
+TYPE_CHECKING = False  # typing's, without its import
+if TYPE_CHECKING:
+    import zipfile
+    from argparse import Namespace
+    from collections.abc import Iterator
+    from typing import Any
+
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+METHODS = {0: "stored", 8: "deflated", 9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstd"}
+
+
+# ------------------------------------------------------------- the archive
+
+
+def open_archive(name: str, **options: Any) -> pyio_chunked.ZipFile:
+    if name != "-":
+        return pyio_chunked.ZipFile(name, **options)
+    # The directory stands at the end, so standard input has to be seekable.
+    import tempfile
+
+    spool = tempfile.TemporaryFile()
+    try:
+        pyio_chunked.transfer(output.STDIN, spool)
+        spool.seek(0)
+        return pyio_chunked.ZipFile(spool, **options)
+    except BaseException:
+        spool.close()
+        raise
+
+
+def limits_of(base: pyio_chunked.Limits, settings: list[str]) -> pyio_chunked.Limits:
+    values: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if name not in base._fields or not equals:
+            raise UsageError(
+                f"--limit {setting!r}: it is NAME=VALUE with a NAME of {', '.join(base._fields)}"
+            )
+        try:
+            values[name] = limit_value(name, text)
+        except ValueError:
+            raise UsageError(f"--limit {setting!r}: {text!r} is no number") from None
+    return base._replace(**values)
+
+
+def limit_value(name: str, text: str) -> int | float | None:
+    if text == "none":
+        return None
+    if name == "ratio":
+        value: int | float = float(text)
+    else:
+        unit = UNITS.get(text[-1:].upper(), 1)
+        value = int(text[:-1] if unit > 1 else text) * unit
+    if not value >= 0:
+        raise ValueError
+    return value
+
+
+def selected(archive: pyio_chunked.ZipFile, patterns: list[str] | None) -> list[zipfile.ZipInfo]:
+    members = archive.infolist()
+    if patterns is None:
+        return members
+    found = [m for m in members if any(fnmatchcase(m.filename, pattern) for pattern in patterns)]
+    if not found:
+        raise ValueError(f"no member matches {' or '.join(patterns)}")
+    return found
+
+
+def row_of(member: zipfile.ZipInfo) -> dict[str, Any]:
+    return {
+        "name": member.filename,
+        "size": member.file_size,
+        "compressed_size": member.compress_size,
+        "crc": member.CRC,
+        "method": METHODS.get(member.compress_type, member.compress_type),
+        "modified": "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}".format(*member.date_time),
+        "encrypted": bool(member.flag_bits & 1),
+    }
+
+
+def print_rows(rows: list[dict[str, Any]]) -> None:
+    """A JSON array, with one row on each line for those who read lines."""
+    last = len(rows) - 1
+    lines = (json.dumps(row) + ("," if i < last else "") for i, row in enumerate(rows))
+    output.print_lines(["[", *lines, "]"])
+
+
+# --------------------------------------------------------------------- verbs
+
+
+def ls(arguments: Namespace) -> int:
+    limits = limits_of(pyio_chunked.Limits(), arguments.limit)
+    with open_archive(arguments.archive, profile=arguments.profile, limits=limits) as archive:
+        members = selected(archive, arguments.only)
+    if arguments.json:
+        print_rows([row_of(member) for member in members])
+        return DONE
+    output.print_lines(lines_of(members))
+    return DONE
+
+
+def lines_of(members: list[zipfile.ZipInfo]) -> Iterator[str]:
+    width = max([len(f"{member.file_size:,}") for member in members], default=1)
+    for member in members:
+        row = row_of(member)
+        modified = row["modified"].replace("T", " ")
+        yield (
+            f"{row['size']:>{width},}  {percent(member):>4}  {row['method']!s:8}  {modified}  "
+            f"{output.shown(row['name'])}"
+        )
+    size = sum(member.file_size for member in members)
+    compressed = sum(member.compress_size for member in members)
+    yield f"{len(members)} members, {output.human(size)}, {output.human(compressed)} compressed"
+
+
+def percent(member: zipfile.ZipInfo) -> str:
+    if member.file_size == 0:
+        return "-"
+    return f"{100 * member.compress_size // member.file_size}%"
+
+
+def cat(arguments: Namespace) -> int:
+    with open_archive(arguments.archive) as archive:
+        for name in arguments.members:
+            if name not in archive:
+                raise ValueError(f"{arguments.archive}: there is no member {name!r}")
+            with archive.open(name) as member:
+                output.write_stdout(pieces_of(member), force=arguments.force, what=name)
+    return DONE
+
+
+def pieces_of(member: Any) -> Iterator[bytes]:
+    while piece := member.read(output.PIECE):
+        yield piece
+
+
+def extract(arguments: Namespace) -> int:
+    limits = limits_of(pyio_chunked.SAFE_LIMITS, arguments.limit)
+    folder = arguments.folder
+    with open_archive(arguments.archive, profile=arguments.profile, limits=limits) as archive:
+        members = selected(archive, arguments.only)
+        if not arguments.force:
+            for member in members:
+                target = os.path.join(folder, member.filename)
+                if os.path.lexists(target) and not member.is_dir():
+                    raise FileExistsError(17, "File exists; --force overwrites it", target)
+        archive.extractall(
+            folder,
+            members,
+            workers=arguments.workers,
+            limits=limits,
+            preserve=arguments.preserve,
+            symlinks=arguments.symlinks,
+            progress=output.progress_of(arguments.progress),
+        )
+    if output.is_terminal(2):
+        size = sum(member.file_size for member in members)
+        print(f"extracted {len(members)} members, {output.human(size)}", file=sys.stderr)
+    return DONE
+
+
+def test(arguments: Namespace) -> int:
+    limits = limits_of(pyio_chunked.Limits(), arguments.limit)
+    with open_archive(arguments.archive, profile=arguments.profile, limits=limits) as archive:
+        members = selected(archive, arguments.only)
+        if arguments.only is None and not arguments.json:
+            bad = archive.testzip(workers=arguments.workers, progress=output.progress_of(arguments.progress))
+            errors = {} if bad is None else {bad: error_of(archive, bad)}
+        else:
+            errors = {}
+            for member in members:
+                error = error_of(archive, member)
+                if error is not None:
+                    errors[member.filename] = error
+    if arguments.json:
+        print_rows([
+            {**row_of(m), "ok": m.filename not in errors, "error": errors.get(m.filename)} for m in members
+        ])  # fmt: skip
+    else:
+        print_verdict(members, errors)
+    return FAILED if errors else DONE
+
+
+def error_of(archive: pyio_chunked.ZipFile, member: Any) -> str | None:
+    """What is wrong with the member; None: nothing."""
+    import zlib
+    from zipfile import BadZipFile
+
+    buffer = bytearray(output.PIECE)
+    try:
+        with archive.open(member) as stream:
+            while stream.readinto(buffer):
+                pass
+    except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        return str(error)
+    return None
+
+
+def print_verdict(members: list[zipfile.ZipInfo], errors: dict[str, str | None]) -> None:
+    lines = [
+        f"{colored_bad()} {output.shown(name)}: {output.shown(error or 'bad data')}"
+        for name, error in errors.items()
+    ]
+    if not errors:
+        size = sum(member.file_size for member in members)
+        lines = [f"{output.colored('ok', output.GREEN)} {len(members)} members, {output.human(size)}"]
+    output.print_lines(lines)
+
+
+def colored_bad() -> str:
+    return output.colored("BAD", output.RED)

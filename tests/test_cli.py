@@ -1,0 +1,553 @@
+# SPDX-License-Identifier: MIT
+"""The command line, as its users meet it: other processes, pipes, terminals."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import pty
+import signal
+import stat
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import pyio_chunked
+from pyio_chunked import _cli, _cli_arguments, _cli_output
+
+COMMAND = [sys.executable, "-m", "pyio_chunked"]
+
+
+def run(*arguments: str | Path, data: bytes | None = None, **options) -> subprocess.CompletedProcess[bytes]:
+    if data is None:
+        options.setdefault("stdin", subprocess.DEVNULL)
+    else:
+        options["input"] = data
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, timeout=60, **options)
+
+
+def good(*arguments: str | Path, **options) -> bytes:
+    done = run(*arguments, **options)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout
+
+
+def bad(*arguments: str | Path, code: int = 1, **options) -> str:
+    done = run(*arguments, **options)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    assert b"Traceback" not in done.stderr
+    return done.stderr.decode()
+
+
+@pytest.fixture
+def archive(tmp_path) -> Path:
+    path = tmp_path / "some.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("a.txt", b"first line\nsecond line\n" * 50)
+        out.writestr("folder/b.csv", b"x,y\n1,2\n")
+        out.writestr("folder/c.bin", bytes(range(256)), compress_type=zipfile.ZIP_STORED)
+    return path
+
+
+@pytest.fixture
+def damaged(archive, tmp_path) -> Path:
+    data = bytearray(archive.read_bytes())
+    with zipfile.ZipFile(archive) as whole:
+        at = whole.getinfo("folder/c.bin").header_offset + 30 + len("folder/c.bin") + 100
+    data[at] ^= 0xFF
+    path = tmp_path / "damaged.zip"
+    path.write_bytes(data)
+    return path
+
+
+# ------------------------------------------------------------- the frame
+
+
+@pytest.mark.parametrize("verb", _cli_arguments.VERBS)
+def test_every_verb_explains_itself_and_ends_with_an_example(verb):
+    text = good(verb, "--help").decode()
+    last = text.rstrip().splitlines()[-1]
+    assert text.rstrip().splitlines()[-2] == "example:"
+    assert f"pyio-chunked {verb}" in last
+    assert "Traceback" not in text
+
+
+def test_help_and_version():
+    text = good("--help").decode()
+    for verb in _cli_arguments.VERBS:
+        assert verb in text
+    assert good("--version").decode() == f"pyio-chunked {pyio_chunked.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["copy", "one"],
+        ["copy", "a", "b", "c"],
+        ["cat", "archive.zip"],
+        ["ls", "--frobnicate", "x"],
+        ["ls", "x", "--profile", "lax"],
+        ["extract", "x", "--workers", "0"],
+        ["copy", "--json", "-", "-"],
+    ],
+)
+def test_wrong_usage_is_two(arguments):
+    assert "usage: pyio-chunked" in bad(*arguments, code=2)
+
+
+@pytest.mark.parametrize("limit", ["size=1", "entries", "entries=many", "ratio=-1", "entries=-1"])
+def test_limits_that_make_no_sense_are_wrong_usage(archive, limit):
+    assert "--limit" in bad("ls", archive, "--limit", limit, code=2)
+
+
+def test_what_is_not_there_is_one_and_named(tmp_path):
+    for verb in ("ls", "test", "info"):
+        assert "no-such.zip" in bad(verb, tmp_path / "no-such.zip")
+    assert "no-such.gz" in bad("gunzip", tmp_path / "no-such.gz", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert "no-such" in bad("copy", tmp_path / "no-such", tmp_path / "out")
+    assert os.listdir(tmp_path) == []
+
+
+def test_messages_show_no_control_characters(tmp_path):
+    words = bad("ls", tmp_path / "evil\x1b]0;title\x07.zip")
+    assert "\x1b" not in words and "\\x1b" in words
+
+
+def test_a_mistake_of_ours_is_not_hidden(monkeypatch):
+    def broken(verb, arguments):
+        raise TypeError("a bug")
+
+    monkeypatch.setattr(_cli, "run_verb", broken)
+    with pytest.raises(TypeError, match="a bug"):
+        _cli.main(["ls", "x.zip"])
+
+
+def test_plain_copy_means_what_argparse_makes_of_it():
+    for source, target in (("a", "b"), ("-", "b"), ("a", "-")):
+        verb, plain = _cli.verb_and_arguments(["copy", source, target])
+        assert (verb, type(plain)) == ("copy", _cli.PlainCopy)
+        _, parsed = _cli_arguments.parse(["copy", source, target])
+        assert {name: getattr(plain, name) for name in vars(parsed)} == vars(parsed)
+
+
+# ------------------------------------------------------------------ copy
+
+
+def test_copy_file_with_mode_and_times(tmp_path):
+    source = tmp_path / "source"
+    source.write_bytes(os.urandom(100_000))
+    source.chmod(0o640)
+    os.utime(source, ns=(10**18, 10**18 + 123_456_789))
+    assert good("copy", source, tmp_path / "target") == b""
+    target = tmp_path / "target"
+    assert target.read_bytes() == source.read_bytes()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert target.stat().st_mtime_ns == 10**18 + 123_456_789
+
+
+def test_copy_into_a_folder(tmp_path):
+    (tmp_path / "source").write_bytes(b"data")
+    (tmp_path / "folder").mkdir()
+    good("copy", tmp_path / "source", tmp_path / "folder")
+    assert (tmp_path / "folder" / "source").read_bytes() == b"data"
+
+
+def test_overwriting_asks_for_force(tmp_path):
+    (tmp_path / "source").write_bytes(b"new")
+    (tmp_path / "target").write_bytes(b"old")
+    assert "--force" in bad("copy", tmp_path / "source", tmp_path / "target")
+    assert (tmp_path / "target").read_bytes() == b"old"
+    good("copy", "--force", tmp_path / "source", tmp_path / "target")
+    assert (tmp_path / "target").read_bytes() == b"new"
+
+
+def test_copy_onto_itself_keeps_the_file(tmp_path):
+    (tmp_path / "file").write_bytes(b"data")
+    bad("copy", "--force", tmp_path / "file", tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == b"data"
+
+
+def test_copy_json_is_the_transfer(tmp_path):
+    (tmp_path / "source").write_bytes(b"x" * 5000)
+    row = json.loads(good("copy", "--json", tmp_path / "source", tmp_path / "target"))
+    assert row["count"] == 5000
+    assert row["method"] in ("reflink", "copy_file_range", "sendfile", "mapped", "chunked")
+    assert set(row) == {"source", "target", *pyio_chunked.Transfer._fields}
+
+
+def test_copy_standard_streams(tmp_path):
+    data = os.urandom(300_000)
+    (tmp_path / "source").write_bytes(data)
+    assert good("copy", tmp_path / "source", "-") == data
+    assert good("copy", "-", "-", data=data) == data
+    good("copy", "-", tmp_path / "target", data=data)
+    assert (tmp_path / "target").read_bytes() == data
+
+
+def test_copy_folder(tmp_path):
+    (tmp_path / "tree" / "sub").mkdir(parents=True)
+    (tmp_path / "tree" / "sub" / "file").write_bytes(b"deep")
+    good("copy", tmp_path / "tree", tmp_path / "new")
+    assert (tmp_path / "new" / "sub" / "file").read_bytes() == b"deep"
+    (tmp_path / "there").mkdir()
+    good("copy", tmp_path / "tree", tmp_path / "there")
+    assert (tmp_path / "there" / "tree" / "sub" / "file").read_bytes() == b"deep"
+    assert "--force" in bad("copy", tmp_path / "tree", tmp_path / "there")
+    good("copy", "--force", tmp_path / "tree", tmp_path / "there")
+
+
+def test_copy_folder_names_each_file_that_failed(tmp_path):
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "good").write_bytes(b"data")
+    for name in ("one", "two"):
+        (tmp_path / "tree" / name).symlink_to("nowhere")
+    lines = bad("copy", tmp_path / "tree", tmp_path / "new").splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith(f"pyio-chunked: {tmp_path}/tree/") for line in lines)
+    assert (tmp_path / "new" / "good").read_bytes() == b"data"
+    assert "one file" in bad("copy", "--atomic", tmp_path / "tree", tmp_path / "other", code=2)
+
+
+def test_copy_to_and_from_devices(tmp_path):
+    (tmp_path / "source").write_bytes(b"data")
+    good("copy", tmp_path / "source", os.devnull)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    bad("copy", "/dev/zero", tmp_path / "target")
+    assert not (tmp_path / "target").exists(), "endless: refused before anything is made"
+
+
+def test_copy_to_a_full_device(tmp_path):
+    (tmp_path / "source").write_bytes(b"data" * 1000)
+    assert "No space left" in bad("copy", tmp_path / "source", "/dev/full")
+
+
+# ------------------------------------------------------------ cat, ls, test
+
+
+def test_cat(archive):
+    with zipfile.ZipFile(archive) as expected:
+        assert good("cat", archive, "folder/b.csv", "a.txt") == (
+            expected.read("folder/b.csv") + expected.read("a.txt")
+        )
+    assert "no-such-member" in bad("cat", archive, "no-such-member")
+
+
+def test_ls(archive):
+    text = good("ls", archive).decode()
+    assert "folder/b.csv" in text and "3 members" in text
+    rows = json.loads(good("ls", "--json", archive))
+    with zipfile.ZipFile(archive) as expected:
+        for row, member in zip(rows, expected.infolist(), strict=True):
+            assert (row["name"], row["size"], row["compressed_size"], row["crc"]) == (
+                member.filename, member.file_size, member.compress_size, member.CRC)  # fmt: skip
+    assert len(good("ls", "--json", archive).splitlines()) == len(rows) + 2, "one row on a line"
+
+
+def test_selection_by_glob(archive):
+    rows = json.loads(good("ls", "--json", archive, "--only", "folder/*", "*.nothing"))
+    assert [row["name"] for row in rows] == ["folder/b.csv", "folder/c.bin"]
+    assert "no member matches" in bad("ls", archive, "--only", "*.nothing")
+
+
+def test_test_names_the_bad_member(archive, damaged):
+    assert b"ok 3 members" in good("test", archive)
+    done = run("test", damaged)
+    assert done.returncode == 1
+    assert b"BAD folder/c.bin" in done.stdout
+    rows = json.loads(run("test", "--json", damaged).stdout)
+    assert {row["name"]: row["ok"] for row in rows} == {
+        "a.txt": True, "folder/b.csv": True, "folder/c.bin": False}  # fmt: skip
+    assert {"name", "size", "compressed_size", "crc", "error"} <= set(rows[0])
+    assert good("test", damaged, "--only", "a.txt")
+
+
+def test_limits_reach_the_reader(archive, tmp_path):
+    assert "entries" in bad("ls", archive, "--limit", "entries=2")
+    good("ls", archive, "--limit", "entries=2K")
+    assert "total_size" in bad("extract", archive, tmp_path / "out", "--limit", "total_size=1K")
+
+
+def test_profile_reaches_the_reader(archive):
+    with open(archive, "ab") as out:
+        out.write(b"trailing")
+    good("ls", archive)
+    bad("ls", archive, "--profile", "strict")
+
+
+def test_archive_on_standard_input(archive, tmp_path):
+    data = archive.read_bytes()
+    assert json.loads(good("ls", "--json", "-", data=data)) == json.loads(good("ls", "--json", archive))
+    assert good("cat", "-", "folder/b.csv", data=data) == b"x,y\n1,2\n"
+    good("extract", "-", tmp_path / "out", data=data)
+    assert (tmp_path / "out" / "folder" / "b.csv").read_bytes() == b"x,y\n1,2\n"
+    assert json.loads(good("info", "--json", "-", data=data))["members"] == 3
+
+
+# --------------------------------------------------------------- extract
+
+
+def test_extract(archive, tmp_path):
+    good("extract", archive, tmp_path / "out")
+    with zipfile.ZipFile(archive) as expected:
+        for name in expected.namelist():
+            assert (tmp_path / "out" / name).read_bytes() == expected.read(name)
+
+
+def test_extract_asks_for_force(archive, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.txt").write_bytes(b"mine")
+    assert "--force" in bad("extract", archive, tmp_path / "out")
+    assert os.listdir(tmp_path / "out") == ["a.txt"], "nothing is written before the question"
+    assert (tmp_path / "out" / "a.txt").read_bytes() == b"mine"
+    good("extract", "--force", archive, tmp_path / "out")
+    assert (tmp_path / "out" / "a.txt").read_bytes() != b"mine"
+
+
+def test_extract_only(archive, tmp_path):
+    good("extract", archive, tmp_path / "out", "--only", "*.csv")
+    assert [p.name for p in (tmp_path / "out").rglob("*") if p.is_file()] == ["b.csv"]
+
+
+def test_extract_never_leaves_the_folder(tmp_path):
+    path = tmp_path / "evil.zip"
+    with zipfile.ZipFile(path, "w") as out:
+        out.writestr("../escaped", b"evil")
+    bad("extract", path, tmp_path / "deep" / "out")
+    bad("extract", path, tmp_path / "deep" / "out", "--profile", "compat")
+    assert not list(tmp_path.rglob("escaped"))
+
+
+def test_extract_damaged(damaged, tmp_path):
+    assert "folder/c.bin" in bad("extract", damaged, tmp_path / "out")
+    assert not (tmp_path / "out" / "folder" / "c.bin").exists()
+
+
+# ---------------------------------------------------------- gunzip, info
+
+
+def test_gunzip(tmp_path):
+    data = os.urandom(1000) * 1000
+    (tmp_path / "some.gz").write_bytes(gzip.compress(data[:500_000]) + gzip.compress(data[500_000:]))
+    good("gunzip", tmp_path / "some.gz", tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == data
+    assert good("gunzip", tmp_path / "some.gz", "-") == data
+    assert good("gunzip", "-", "-", data=(tmp_path / "some.gz").read_bytes()) == data
+    assert "--force" in bad("gunzip", tmp_path / "some.gz", tmp_path / "out")
+
+
+def test_gunzip_of_bad_data_leaves_the_old_file(tmp_path):
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(os.urandom(100_000))[:-5])
+    (tmp_path / "out").write_bytes(b"old")
+    bad("gunzip", "--force", tmp_path / "cut.gz", tmp_path / "out")
+    bad("gunzip", tmp_path / "cut.gz", tmp_path / "new")
+    assert (tmp_path / "out").read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["cut.gz", "out"]
+
+
+def test_gunzip_writes_through_a_link(tmp_path):
+    (tmp_path / "some.gz").write_bytes(gzip.compress(b"new"))
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("real")
+    good("gunzip", "--force", tmp_path / "some.gz", tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_bytes() == b"new"
+
+
+def test_info(archive, tmp_path):
+    facts = json.loads(good("info", "--json"))
+    assert facts.keys() >= pyio_chunked.build_info().keys()
+    assert b"thresholds" in good("info")
+    facts = json.loads(good("info", "--json", archive))
+    assert (facts["kind"], facts["members"], facts["strict"]) == ("zip", 3, [])
+    (tmp_path / "some.gz").write_bytes(gzip.compress(b"12345", mtime=77))
+    facts = json.loads(good("info", "--json", tmp_path / "some.gz"))
+    assert (facts["kind"], facts["size"], facts["mtime"]) == ("gzip", 5, 77)
+    (tmp_path / "plain").write_bytes(b"12345")
+    facts = json.loads(good("info", "--json", tmp_path / "plain"))
+    assert (facts["kind"], facts["size"]) == ("file", 5)
+    for facts in map(json.loads, (good("info", "--json", p) for p in (archive, tmp_path / "some.gz"))):
+        assert {"name", "size", "compressed_size", "crc"} <= facts.keys()
+
+
+def test_calibrate_prints_what_a_shell_can_read(tmp_path):
+    text = good("calibrate", "--budget", "0.2", tmp_path).decode()
+    values = dict(line.removeprefix("export ").split("=") for line in text.splitlines())
+    assert values.keys() == {"PYIO_CHUNKED_MAPPED", "PYIO_CHUNKED_PARALLEL", "PYIO_CHUNKED_HUGE_PAGES"}
+    seen = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f"{text}\nexec \"$0\" -c 'import pyio_chunked as p; print(*p.thresholds())'",
+            sys.executable,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert seen == list(values.values())
+    assert os.listdir(tmp_path) == []
+
+
+# ---------------------------------------------------- pipes, signals, terminals
+
+
+def test_a_closed_pipe_is_quiet(tmp_path):
+    path = tmp_path / "many.zip"
+    with zipfile.ZipFile(path, "w") as out:
+        for i in range(5000):
+            out.writestr(f"member number {i} with a long name", b"")
+        out.writestr("large", bytes(4 << 20))
+    for arguments in (["ls", path], ["ls", "--json", path], ["cat", path, "large"], ["copy", path, "-"]):
+        process = subprocess.Popen(
+            [*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b"", arguments
+        process.stderr.close()
+        assert process.wait(60) == 1
+
+
+def slow_gzip(path: Path) -> None:
+    """Minutes of work in little space: 1032 to 1, many times."""
+    member = gzip.compress(bytes(64 << 20), 1)
+    with open(path, "wb") as out:
+        for _ in range(2000):
+            out.write(member)
+
+
+@pytest.mark.parametrize("verb", ["gunzip", "copy", "test"])
+def test_interrupt_ends_within_a_second_with_130(verb, tmp_path):
+    if verb == "gunzip":
+        slow_gzip(tmp_path / "slow.gz")
+        arguments = ["gunzip", tmp_path / "slow.gz", os.devnull]
+    elif verb == "copy":
+        os.mkfifo(tmp_path / "fifo")
+        keep = os.open(tmp_path / "fifo", os.O_RDWR)
+        arguments = ["copy", tmp_path / "fifo", tmp_path / "out"]
+    else:
+        path = tmp_path / "slow.zip"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out:
+            out.writestr("m", bytes(256 << 20))
+        member = path.read_bytes()
+        path.write_bytes(many_times(member, 400))
+        arguments = ["test", path]
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    time.sleep(1.0)
+    assert process.poll() is None, process.stderr.read()
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    code = process.wait(30)
+    took = time.monotonic() - start
+    words = process.stderr.read()
+    process.stderr.close()
+    if verb == "copy":
+        os.close(keep)
+    assert (code, words) == (130, b"")
+    # A second is the promise; a busy machine gets some more.
+    assert took < 5
+
+
+def many_times(archive: bytes, count: int) -> bytes:
+    """The archive's only member, count times under its own name each."""
+    import io
+
+    with zipfile.ZipFile(io.BytesIO(archive)) as one:
+        (member,) = one.infolist()
+        start, data = member.header_offset + 30 + len("m"), archive
+        raw = data[start : start + member.compress_size]
+    body, directory = bytearray(), bytearray()
+    for i in range(count):
+        name = b"%06d" % i
+        fields = (20, 0, 8, 0, 33, member.CRC, member.compress_size, member.file_size, 6, 0)
+        import struct
+
+        offset = len(body)
+        body += struct.pack("<4s5H3L2H", b"PK\3\4", *fields) + name + raw
+        directory += struct.pack("<4sH", b"PK\1\2", 20) + struct.pack(
+            "<5H3L5H2L", *fields[:-1], 0, 0, 0, 0, 0, offset) + name  # fmt: skip
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, len(directory), len(body), 0)
+    return bytes(body + directory + end)
+
+
+def in_terminal(*arguments: str | Path, **environment: str) -> tuple[int, str]:
+    """Exit code, and what a terminal would show."""
+    code, pieces = None, []
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], stdin=follower, stdout=follower, stderr=follower,
+        env={**os.environ, "TERM": "xterm", **environment},
+    )  # fmt: skip
+    os.close(follower)
+    with contextlib.suppress(OSError):  # EIO: the other side is closed
+        while piece := os.read(leader, 65536):
+            pieces.append(piece)
+    os.close(leader)
+    code = process.wait(60)
+    return code, b"".join(pieces).decode().replace("\r\n", "\n")
+
+
+def test_terminal_gets_no_binary_without_force(archive):
+    code, text = in_terminal("cat", archive, "a.txt")
+    assert code == 0 and text.startswith("first line\n")
+    code, text = in_terminal("cat", archive, "folder/c.bin")
+    assert code == 1 and "-f" in text and "\x01" not in text
+    code, text = in_terminal("cat", "-f", archive, "folder/b.csv")
+    assert code == 0 and text == "x,y\n1,2\n"
+    assert in_terminal("copy", archive, "-")[0] == 1
+
+
+def test_terminal_gets_names_quoted(tmp_path):
+    path = tmp_path / "evil.zip"
+    with zipfile.ZipFile(path, "w") as out:
+        out.writestr("evil\x1b]0;title\x07", b"")
+    code, text = in_terminal("ls", path)
+    assert code == 0 and "\x1b" not in text and "\\x1b]0;title\\x07" in text
+    assert "evil\x1b]0;title\x07" in good("ls", path).decode(), "a program gets them as they are"
+
+
+def test_color_only_on_a_terminal_that_wants_it(archive):
+    assert "\x1b[32mok" in in_terminal("test", archive)[1]
+    assert "\x1b[" not in in_terminal("test", archive, NO_COLOR="1")[1]
+    assert "\x1b[" not in in_terminal("test", archive, TERM="dumb")[1]
+    assert b"\x1b[" not in good("test", archive)
+
+
+def test_progress_is_for_terminals_and_those_who_ask(archive, tmp_path):
+    assert run("test", archive, "--progress").stderr.count(b"B") > 0
+    assert run("test", archive, "--no-progress").stderr == b""
+    assert "%|" not in in_terminal("test", archive)[1], "work this short shows no bar"
+
+
+def test_words_go_to_standard_error(damaged, tmp_path):
+    done = run("extract", damaged, tmp_path / "out")
+    assert done.stdout == b"" and done.stderr.startswith(b"pyio-chunked: ")
+
+
+@pytest.mark.parametrize(
+    ("piece", "binary"),
+    [
+        (b"", False),
+        (b"plain\ttext\r\n", False),
+        ("grüße €".encode(), False),
+        ("€".encode()[:2], False),
+        (b"\x00", True),
+        (b"\x1b[31m", True),
+        (b"\x7fELF", True),
+        (b"caf\xe9 au lait", True),
+        (b"\xff", True),
+    ],
+)
+def test_what_counts_as_binary(piece, binary):
+    assert _cli_output.looks_binary(piece) is binary
