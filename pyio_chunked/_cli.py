@@ -32,7 +32,7 @@ def run_verb(verb: str, arguments: Any) -> int:
 
         return int(getattr(_cli_files, verb)(arguments))
     if verb == "demo":
-        from pyio_chunked._demo import main as demo
+        from pyio_chunked._demo import run as demo
 
         return int(demo(arguments.archive) or 0)
     if verb in ("info", "calibrate"):
