@@ -181,7 +181,7 @@ class _Decoder(io.RawIOBase):
         return self.done
 
     def tell(self) -> int:
-        self._checkClosed()  # type: ignore[attr-defined]  # io's own, which typeshed leaves out
+        self._checkClosed()
         return self.done
 
     def close(self) -> None:
