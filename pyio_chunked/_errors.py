@@ -37,7 +37,8 @@ class GzipLimitError(LimitError, gzip.BadGzipFile):
     __module__ = "pyio_chunked"
 
     def __new__(cls, message: str = "", *_: object) -> "GzipLimitError":
-        return super().__new__(cls, message)  # OSError would take more for errno and so on
+        # OSError's own, which would take more than a message for errno and so on.
+        return gzip.BadGzipFile.__new__(cls, message)
 
 
 class BadStream(zipfile.BadZipFile, zlib.error):

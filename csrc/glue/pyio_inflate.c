@@ -233,11 +233,12 @@ make_room(struct inflate_call *call)
         (size_t)cio_min_u64(call->max_nbytes, (uint64_t)PY_SSIZE_T_MAX);
 
     call->result.nbytes = call->span.out_used;
-    if (pyio_result_grow(&call->result, limit) < 0) {
+    if (call->result.capacity <= call->span.out_nbytes
+        && pyio_result_grow(&call->result, limit) < 0) {
         return -1;
     }
     call->span.out = call->result.data;
-    call->span.out_nbytes = call->result.capacity;
+    call->span.out_nbytes = cio_min_size(call->result.capacity, limit);
     return 0;
 }
 
@@ -247,17 +248,22 @@ first_room(struct inflate_call *call)
     const struct cio_span *const span = &call->span;
     const size_t guess =
         guess_size(span->in, span->in_nbytes, call->decoder.wanted);
-    size_t room = cio_min_size(span->in_nbytes, SIZE_MAX / 8) * 4 + 64;
+    size_t room = cio_min_size(span->in_nbytes, SIZE_MAX / 8) * 3 + 64;
 
-    /* A number that a byte could have forged is believed only as far as text
-     * packs; beyond it memory follows what comes out. */
-    if (guess > 0
+    /* A number that a byte could have forged is believed between "not packed
+     * at all" (below it is the last of many members) and "packed like text";
+     * beyond, memory follows what comes out. */
+    if (guess > 0 && guess + 64 + guess / 512 >= span->in_nbytes
         && guess / CIO_SIZE_HINT_RATIO <= span->in_nbytes + CIO_CHUNK_NBYTES) {
         room = guess;
     }
     room = (size_t)cio_min_u64(room, call->max_nbytes);
     if (pyio_result_init(&call->result, room) < 0) {
-        return -1;
+        PyErr_Clear(); /* a guess: less may do */
+        room = cio_min_size(room, CIO_GROW_FIRST_NBYTES);
+        if (pyio_result_init(&call->result, room) < 0) {
+            return -1;
+        }
     }
     call->span.out = call->result.data;
     /* No more than asked for: where it is the size, the end is at the end. */

@@ -52,6 +52,7 @@ struct pyio_reader {
 
     PyObject *source; /* owned; the user's, or the path */
     PyObject *name;   /* owned */
+    PyObject *view;   /* owned; an io.FileIO over fd that somebody asked for */
     enum pyio_stream_kind kind;
     int fd;          /* PATH (ours), FD and SOCKET; else -1 */
     bool positional; /* reads at file_at, not at the descriptor's offset */
@@ -153,7 +154,7 @@ PyObject *pyio_reader_peek(PyObject *op, PyObject *const *args,
 PyObject *pyio_reader_readline(PyObject *op, PyObject *const *args,
                                Py_ssize_t nargs);
 PyObject *pyio_reader_seek(PyObject *op, PyObject *const *args,
-                           Py_ssize_t nargs);
+                           Py_ssize_t nargs, PyObject *kwnames);
 PyObject *pyio_reader_next(PyObject *op);
 
 /* ----------------------------------------------------------------- parts */

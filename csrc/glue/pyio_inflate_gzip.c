@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include <structmember.h>
+#include <unistd.h>
 
 #include "base/cio_workers.h"
 
@@ -157,15 +158,39 @@ gzip_get_mtime(PyObject *op, void *Py_UNUSED(closure))
     return PyLong_FromUnsignedLong(r->decoder.mtime);
 }
 
+/* gzip's is the file that it opened, and callers ask its tell() how far they
+ * are: an io.FileIO, whose offset is put there whenever it is asked for. */
+static PyObject *
+opened_file(struct pyio_state *st, struct pyio_reader *r)
+{
+    if (r->positional
+        && cio_sys->lseek(
+               r->fd, (off_t)(r->file_at - (int64_t)(r->in.end - r->in.at)),
+               SEEK_SET)
+               < 0) {
+        return PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, r->name);
+    }
+    if (r->view == NULL) {
+        r->view = PyObject_CallFunction(st->file_io, "isi", r->fd, "rb", 0);
+        if (r->view != NULL
+            && PyObject_SetAttrString(r->view, "name", r->name) < 0) {
+            Py_CLEAR(r->view);
+        }
+    }
+    return Py_XNewRef(r->view);
+}
+
 static PyObject *
 gzip_get_fileobj(PyObject *op, void *Py_UNUSED(closure))
 {
-    const struct pyio_reader *r = (struct pyio_reader *)op;
+    struct pyio_reader *r = (struct pyio_reader *)op;
 
-    if (!r->ready || r->kind == PYIO_STREAM_PATH) {
+    if (!r->ready) {
         Py_RETURN_NONE;
     }
-    return Py_NewRef(r->source);
+    return r->kind == PYIO_STREAM_PATH
+               ? opened_file(pyio_state_of(Py_TYPE(op)), r)
+               : Py_NewRef(r->source);
 }
 
 static PyMethodDef gzip_methods[] = {
@@ -180,8 +205,8 @@ static PyGetSetDef gzip_getset[] = {
                "before the\nfirst read."),
      NULL},
     {"fileobj", gzip_get_fileobj, NULL,
-     PyDoc_STR("The file object that was given; None for a path, and when "
-               "closed."),
+     PyDoc_STR("The file object that was given, or an io.FileIO of the file "
+               "that was opened;\nNone when closed."),
      NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -159,25 +159,27 @@ seek_to(struct pyio_state *st, struct pyio_reader *r, int64_t target)
 }
 
 PyObject *
-pyio_reader_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+pyio_reader_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
+                 PyObject *kwnames)
 {
+    static const char *const names[] = {"offset", "whence", NULL};
+    static const struct pyio_signature signature = {"seek", names, 2, 1};
     struct pyio_reader *r = (struct pyio_reader *)op;
     struct pyio_state *st = pyio_state_of(Py_TYPE(op));
+    PyObject *given[2];
     long long offset;
     long whence = 0;
     int status = -1;
 
-    if (nargs < 1 || nargs > 2) {
-        (void)pyio_raise(PyExc_TypeError,
-                         "seek() takes 1 or 2 arguments (%zd given)", nargs);
+    if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0) {
         return NULL;
     }
-    offset = PyLong_AsLongLong(args[0]);
+    offset = PyLong_AsLongLong(given[0]);
     if (offset == -1 && PyErr_Occurred()) {
         return NULL;
     }
-    if (nargs == 2) {
-        whence = PyLong_AsLong(args[1]);
+    if (given[1] != NULL) {
+        whence = PyLong_AsLong(given[1]);
         if (whence == -1 && PyErr_Occurred()) {
             return NULL;
         }

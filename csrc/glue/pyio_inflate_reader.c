@@ -29,6 +29,18 @@ pyio_reader_enter(struct pyio_reader *r)
     return 0;
 }
 
+/* It doesn't own the descriptor: it is only told that it is gone. */
+static void
+close_view(struct pyio_reader *r)
+{
+    PyObject *const exception = pyio_exception_take();
+    PyObject *const closed = PyObject_CallMethod(r->view, "close", NULL);
+
+    Py_XDECREF(closed);
+    Py_CLEAR(r->view);
+    pyio_exception_give(exception);
+}
+
 static int
 let_go(struct pyio_reader *r)
 {
@@ -38,6 +50,9 @@ let_go(struct pyio_reader *r)
     Py_CLEAR(r->saved);
     r->closing = false;
     r->fd = -1;
+    if (r->view != NULL) {
+        close_view(r);
+    }
     if (r->owns_source) {
         PyObject *const exception = pyio_exception_take();
         PyObject *const closed = PyObject_CallMethod(r->source, "close", NULL);
@@ -212,6 +227,7 @@ reader_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(r->dict);
     Py_VISIT(r->source);
     Py_VISIT(r->name);
+    Py_VISIT(r->view);
     return 0;
 }
 
@@ -223,6 +239,7 @@ reader_clear(PyObject *op)
     Py_CLEAR(r->dict);
     Py_CLEAR(r->source);
     Py_CLEAR(r->name);
+    Py_CLEAR(r->view);
     return 0;
 }
 
@@ -388,11 +405,12 @@ static PyMethodDef reader_methods[] = {
     FAST("readline", pyio_reader_readline,
          "readline($self, size=-1, /)\n--\n\n"
          "Up to and with the next newline, at most size bytes."),
-    FAST("seek", pyio_reader_seek,
-         "seek($self, offset, whence=0, /)\n--\n\n"
-         "Go to a position of the decoded data; returns it. Forwards by "
-         "decoding,\nbackwards from the start again, where the source can "
-         "seek."),
+    {"seek", (PyCFunction)(void (*)(void))pyio_reader_seek,
+     METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR("seek($self, offset, whence=0)\n--\n\n"
+               "Go to a position of the decoded data; returns it. Forwards by "
+               "decoding,\nbackwards from the start again, where the source "
+               "can seek.")},
     PLAIN("tell", reader_tell, METH_NOARGS,
           "tell($self, /)\n--\n\nThe position in the decoded data."),
     PLAIN("fileno", reader_fileno, METH_NOARGS,

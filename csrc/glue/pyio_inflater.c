@@ -181,8 +181,10 @@ keep_rest(struct inflater *self, const struct cio_span *span, size_t in_nbytes)
         Py_SETREF(self->unused, unused);
     }
     if (PyBytes_GET_SIZE(self->tail) > 0 || (nbytes > 0 && !self->ended)) {
+        /* Behind an end that had a tail before it, zlib's has there what is
+         * unused: so have we. */
         tail = PyBytes_FromStringAndSize((const char *)rest,
-                                         self->ended ? 0 : (Py_ssize_t)nbytes);
+                                         (Py_ssize_t)nbytes);
         if (tail == NULL) {
             return -1;
         }
@@ -303,6 +305,20 @@ run_locked(struct inflater *self, const uint8_t *in, size_t in_nbytes,
     return pyio_result_finish(&result);
 }
 
+/* A size as zlib's argument parser takes it. */
+static int
+as_length(PyObject *value, Py_ssize_t *length)
+{
+    PyObject *const index = PyNumber_Index(value);
+
+    if (index == NULL) {
+        return -1;
+    }
+    *length = PyLong_AsSsize_t(index);
+    Py_DECREF(index);
+    return *length == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
 PyDoc_STRVAR(decompress_doc,
              "decompress($self, data, /, max_length=0)\n--\n\n"
              "What comes out of data, at most max_length bytes (0: all of "
@@ -324,10 +340,9 @@ inflater_decompress(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
         return NULL;
     }
     if (given[1] != NULL) {
-        const Py_ssize_t length =
-            PyNumber_AsSsize_t(given[1], PyExc_OverflowError);
+        Py_ssize_t length;
 
-        if (length == -1 && PyErr_Occurred()) {
+        if (as_length(given[1], &length) < 0) {
             return NULL;
         }
         if (length < 0) {
@@ -365,10 +380,9 @@ inflater_flush(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     }
     if (nargs == 1) {
-        const Py_ssize_t length =
-            PyNumber_AsSsize_t(args[0], PyExc_OverflowError);
+        Py_ssize_t length;
 
-        if (length == -1 && PyErr_Occurred()) {
+        if (as_length(args[0], &length) < 0) {
             return NULL;
         }
         if (length <= 0) {

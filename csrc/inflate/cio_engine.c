@@ -117,10 +117,11 @@ cio_inflater_take(bool checked)
 struct cio_inflater *
 cio_inflater_take_window(int window_bits)
 {
-    struct cio_inflater *inflater = cio_inflater_take(false);
+    struct cio_inflater *inflater = cio_zlib_take_window(window_bits);
 
     if (inflater != NULL) {
-        cio_zlib_window(inflater, window_bits);
+        inflater->text = NULL;
+        inflater->pending = inflater->ended = false;
     }
     return inflater;
 }

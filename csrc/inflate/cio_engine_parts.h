@@ -43,8 +43,8 @@ struct cio_whole_engine {
 extern const struct cio_stream_engine cio_zlib_stream;
 extern const struct cio_whole_engine cio_zlib_whole;
 const char *cio_zlib_version(void);
-/* Distances may be at most 1 << window_bits, until the next reset. */
-void cio_zlib_window(struct cio_inflater *inflater, int window_bits);
+/* Distances may be at most 1 << window_bits. NULL: out of memory. */
+struct cio_inflater *cio_zlib_take_window(int window_bits);
 
 #if CIO_HAVE_ISAL
 extern const struct cio_stream_engine cio_isal_stream;

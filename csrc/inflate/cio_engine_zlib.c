@@ -31,12 +31,23 @@ zlib_free(voidpf opaque, voidpf address)
     cio_free(address);
 }
 
+static struct cio_pool_class zlib_class;
+static struct cio_pool_class small_class; /* for windows below 32 KiB */
+static const struct cio_stream_engine small_stream;
+
+/* An empty dictionary makes zlib allocate its window now: when it can't later,
+ * in the middle of a stream, it never goes on. */
+static bool
+make_window(z_stream *stream)
+{
+    return inflateSetDictionary(stream, (const Bytef *)"", 0) == Z_OK;
+}
+
 static struct cio_piece *
 zlib_create(struct cio_pool_class *of)
 {
     struct zlib_state *state = cio_sys->calloc(1, sizeof *state);
 
-    (void)of;
     if (state == NULL) {
         return NULL;
     }
@@ -46,7 +57,12 @@ zlib_create(struct cio_pool_class *of)
         cio_free(state);
         return NULL;
     }
-    state->head.engine = &cio_zlib_stream;
+    if (of == &zlib_class && !make_window(&state->stream)) {
+        (void)inflateEnd(&state->stream);
+        cio_free(state);
+        return NULL;
+    }
+    state->head.engine = of == &small_class ? &small_stream : &cio_zlib_stream;
     return &state->head.piece;
 }
 
@@ -59,10 +75,17 @@ zlib_destroy(struct cio_piece *piece)
     cio_free(state);
 }
 
-/* zlib's own state takes 7 KB, its window is made at the first need. */
+/* zlib's own state takes 7 KB. */
 static struct cio_pool_class zlib_class = {
     .name = "zlib state",
     .piece_nbytes = sizeof(struct zlib_state) + 7 * 1024 + 32 * 1024,
+    .create = zlib_create,
+    .destroy = zlib_destroy,
+};
+
+static struct cio_pool_class small_class = {
+    .name = "zlib state, small window",
+    .piece_nbytes = sizeof(struct zlib_state) + 7 * 1024 + 16 * 1024,
     .create = zlib_create,
     .destroy = zlib_destroy,
 };
@@ -72,17 +95,8 @@ zlib_reset(struct cio_inflater *inflater)
 {
     struct zlib_state *state = (struct zlib_state *)inflater;
 
-    /* The window's size too: the last user may have asked for less. */
-    (void)inflateReset2(&state->stream, RAW_WINDOW_BITS);
+    (void)inflateReset(&state->stream);
     state->stream.msg = NULL;
-}
-
-void
-cio_zlib_window(struct cio_inflater *inflater, int window_bits)
-{
-    struct zlib_state *state = (struct zlib_state *)inflater;
-
-    (void)inflateReset2(&state->stream, -window_bits);
 }
 
 static enum cio_status
@@ -162,6 +176,34 @@ const struct cio_stream_engine cio_zlib_stream = {
     .copy = zlib_copy,
     .dictionary = zlib_dictionary,
 };
+
+static const struct cio_stream_engine small_stream = {
+    .name = "zlib",
+    .class = &small_class,
+    .reset = zlib_reset,
+    .step = zlib_step,
+    .copy = zlib_copy,
+    .dictionary = zlib_dictionary,
+};
+
+struct cio_inflater *
+cio_zlib_take_window(int window_bits)
+{
+    struct zlib_state *state =
+        (struct zlib_state *)cio_pool_take(&small_class);
+
+    if (state == NULL) {
+        return NULL;
+    }
+    /* A window of another size is freed and made anew. */
+    if (inflateReset2(&state->stream, -window_bits) != Z_OK
+        || !make_window(&state->stream)) {
+        cio_pool_give(&state->head.piece);
+        return NULL;
+    }
+    (void)inflateReset(&state->stream);
+    return &state->head;
+}
 
 /* Runs zlib over all of the input. Z_FINISH says that both windows are all
  * there is, so that it makes no window of its own. */

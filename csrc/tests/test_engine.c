@@ -274,17 +274,15 @@ CIO_TEST(engines_report_when_memory_is_refused)
 {
     uint8_t out[10], in[] = {3, 0};
 
-    for (unsigned k = 1; k <= 3; k++) {
+    /* Three of zlib's: its object, its state, its window. */
+    for (unsigned k = 1; k <= 4; k++) {
         struct cio_fault fault = {CIO_CALL_calloc, k, 1, 12, 0};
         struct cio_whole whole = {.in = in, .in_nbytes = 2, .out = out};
-        enum cio_status status;
 
         CHECK(cio_engine_init("zlib"));
         (void)cio_pool_trim(0);
         CHECK(cio_fault_add(&fault));
-        status = cio_inflate_whole(&whole);
-        CHECK(status == (k <= 2 ? CIO_ERR_NOMEM : CIO_ERR_DATA)
-              || (k == 3 && status == CIO_OK));
+        CHECK_EQ(cio_inflate_whole(&whole), k <= 3 ? CIO_ERR_NOMEM : CIO_OK);
         cio_fault_clear();
     }
     (void)cio_pool_trim(0);
