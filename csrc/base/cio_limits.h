@@ -85,6 +85,9 @@
  * owners): what one read adds to the directory's for it. */
 #define CIO_ZIP_EXTRA_SLACK 64
 
+/* Header and data up to this size are read to the stack. */
+#define CIO_ZIP_TINY_NBYTES (4 * CIO_KIB)
+
 /* Stored members up to this size are read together with their header and
  * copied: a copy of 8 KiB costs less than another call. */
 #define CIO_ZIP_COPY_NBYTES (8 * CIO_KIB)

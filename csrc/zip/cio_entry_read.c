@@ -13,13 +13,20 @@
 #include "base/cio_sys.h"
 #include "zip/cio_entry_parts.h"
 
-/* A window of the file from header_off on, in pooled or own memory. */
+/* A window of the file from header_off on: a tiny one on the stack (a pooled
+ * buffer costs ten atomic operations, 60 ns), else in pooled or own memory. */
 struct window {
     struct cio_buffer *pooled;
     uint8_t *own;
     uint8_t *data;
     size_t nbytes, capacity;
 };
+
+static struct window
+window_over(uint8_t *tiny, size_t capacity)
+{
+    return (struct window){.data = tiny, .capacity = capacity};
+}
 
 static void
 drop(struct window *w)
@@ -215,7 +222,8 @@ cio_entry_read(struct cio_entry *entry, int fd, uint8_t *out, bool nowait,
 {
     const struct source source = {fd, nowait, refused};
     const uint64_t header_seen = entry->data_off;
-    struct window w = {0};
+    uint8_t tiny[CIO_ZIP_TINY_NBYTES];
+    struct window w = window_over(tiny, sizeof tiny);
     struct cio_done done;
 
     if (cio_entry_is_plain(entry) && entry->nbytes > CIO_ZIP_COPY_NBYTES) {
@@ -235,7 +243,8 @@ cio_entry_locate(struct cio_entry *entry, int fd, bool nowait, bool *refused,
                  struct cio_zip_problem *problem)
 {
     const struct source source = {fd, nowait, refused};
-    struct window w = {0};
+    uint8_t tiny[CIO_ZIP_TINY_NBYTES];
+    struct window w = window_over(tiny, sizeof tiny);
     struct cio_done done;
 
     done = read_header(
