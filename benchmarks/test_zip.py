@@ -80,12 +80,11 @@ def source() -> bytes:
 
 
 def json_like(rng: random.Random, size: int) -> bytes:
-    rows = []
-    while sum(map(len, rows)) < size:
-        rows.append(
-            b'{"id": %d, "name": "user%d", "active": true, "score": %d, "tags": ["a", "b"]},\n'
-            % (rng.randrange(10000), rng.randrange(100), rng.randrange(100))
-        )
+    rows = [
+        b'{"id": %d, "name": "user%d", "active": %s}\n'
+        % (rng.randrange(10), rng.randrange(3), rng.choice([b"true", b"false"]))
+        for _ in range(size // 30 + 1)
+    ]
     return b"".join(rows)[:size]
 
 
@@ -146,8 +145,8 @@ READS = [
     ("source", 64 * KIB, "3.2x"),
     ("source", 1024 * KIB, "3.5x"),
     ("json", 1 * KIB, "8x"),
-    ("json", 16 * KIB, "8x"),
-    ("json", 64 * KIB, "8x"),
+    ("json", 16 * KIB, "-"),
+    ("json", 64 * KIB, "-"),
     ("random", 1 * KIB, "10x"),
 ]
 

@@ -36,6 +36,7 @@ raise_problem(struct zip_stream *self, struct cio_done done,
     drop_buffer(self);
     if (done.status == CIO_ERR_DATA) { /* a later read finds it again */
         cio_entry_stream_rewind(&self->stream);
+        self->failed = true;
     }
     return pyio_zip_check(st, self->archive, self->name, done, problem);
 }
@@ -176,7 +177,8 @@ catch_up(struct zip_stream *self)
         cio_entry_stream_rewind(s);
         drop_buffer(self);
     }
-    if (s->out_done < self->position && cio_entry_is_plain(&s->entry)) {
+    if (s->out_done < self->position && !self->failed
+        && cio_entry_is_plain(&s->entry)) {
         drop_buffer(self);
         cio_entry_stream_skip(s, self->position - s->out_done);
     }

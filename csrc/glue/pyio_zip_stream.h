@@ -28,6 +28,7 @@ struct zip_stream {
     uint64_t reserved; /* for buffer, when the member was inflated whole */
     size_t buffer_nbytes;
     bool checked; /* the end was reached and was right, or was skipped to */
+    bool failed;  /* was found bad: nothing is skipped any more */
     bool closed;
 };
 

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: MIT
+"""read_many and testzip: order, workers, bounds, progress, signals, errors in their turn."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import threading
+import time
+import zipfile
+import zlib
+
+import pytest
+from hostile_build import DEFLATED, STORED, M, archive
+from zip_help import pack, text
+
+import pyio_chunked
+from pyio_chunked import ZipFile
+
+WORKERS = [None, 1, 2, 4]
+
+
+@pytest.fixture(scope="module")
+def members():
+    sizes = [0, 1, 1000, 3000, 70_000, 300_000]
+    return {f"m{i}": text(sizes[i % len(sizes)], i % 50) for i in range(600)} | {"huge": text(9_000_000)}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory, members):
+    return pack(tmp_path_factory.mktemp("many") / "a.zip", members)
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_all_in_the_directorys_order(path, members, workers):
+    with ZipFile(path) as zf:
+        names = []
+        for name, data in zf.read_many(workers=workers):
+            assert data == members[name]
+            names.append(name)
+        assert names == list(members)
+        assert zf.testzip(workers=workers) is None
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_order_of_the_names_given(path, members, workers, rng):
+    names = rng.choices(list(members)[:-1], k=500)
+    with ZipFile(path) as zf:
+        given = [zf.getinfo(name) if rng.random() < 0.3 else name for name in names]
+        result = list(zf.read_many(iter(given), workers=workers))
+        assert [one for one, _ in result] == given
+        assert [data for _, data in result] == [members[name] for name in names]
+
+
+@pytest.mark.parametrize("max_in_flight", [0, 1, 50_000, 1 << 20, 1 << 40])
+def test_max_in_flight(path, members, max_in_flight):
+    names = list(members)[:100] + ["huge"]
+    with ZipFile(path) as zf:
+        assert dict(zf.read_many(names, max_in_flight=max_in_flight)) == {
+            name: members[name] for name in names
+        }
+        with pytest.raises(ValueError, match="max_in_flight"):
+            zf.read_many(max_in_flight=-1)
+
+
+def test_names_are_taken_as_they_are_needed(path, members):
+    taken = 0
+
+    def names():
+        nonlocal taken
+        for name in members:
+            taken += 1
+            yield name
+
+    with ZipFile(path) as zf:
+        iterator = zf.read_many(names(), max_in_flight=100_000, workers=1)
+        next(iterator)
+        assert taken < 100
+
+
+def test_errors_come_in_their_turn():
+    body = text(3000)
+    data = archive([M("a", body), M("b", body), M("bad", body, crc=zlib.crc32(body) ^ 1), M("c", body)])
+    for source in (io.BytesIO(data), None):
+        zf = ZipFile(source or io.BytesIO(data))
+        iterator = zf.read_many()
+        assert [next(iterator)[0], next(iterator)[0]] == ["a", "b"]
+        with pytest.raises(zipfile.BadZipFile, match="Bad CRC-32 for file 'bad'"):
+            next(iterator)
+        assert list(iterator) == []
+        iterator = zf.read_many(["a", "missing", "b"])
+        assert next(iterator)[0] == "a"
+        with pytest.raises(KeyError, match="missing"):
+            next(iterator)
+        assert list(iterator) == []
+        assert zf.testzip() == "bad"
+
+
+def test_errors_come_in_their_turn_by_descriptor(tmp_path):
+    body = text(3000)
+    members = [M(f"m{i}", body) for i in range(400)]
+    members[250] = M("bad", body, crc=1)
+    members[300] = M("worse", body, size=2999)
+    path = tmp_path / "a.zip"
+    path.write_bytes(archive(members))
+    with ZipFile(path) as zf:
+        for workers in WORKERS:
+            seen = []
+            with pytest.raises(zipfile.BadZipFile, match="'bad'"):
+                for name, data in zf.read_many(workers=workers):
+                    assert data == body
+                    seen.append(name)
+            assert seen == [f"m{i}" for i in range(250)]
+            assert zf.testzip(workers=workers) == "bad"
+        names = [m.name for m in members if m.name != "bad"]
+        with pytest.raises(zipfile.BadZipFile, match="'worse'"):
+            dict(zf.read_many(names))
+
+
+def test_names_that_raise(path):
+    def names():
+        yield "m1"
+        raise LookupError("mine")
+
+    with ZipFile(path) as zf:
+        iterator = zf.read_many(names())
+        assert next(iterator)[0] == "m1"
+        with pytest.raises(LookupError, match="mine"):
+            next(iterator)
+        with pytest.raises(TypeError):
+            zf.read_many(5)
+
+
+def test_progress(path, members):
+    total = sum(map(len, members.values()))
+    with ZipFile(path) as zf:
+        for run in (lambda p: dict(zf.read_many(progress=p)), lambda p: zf.testzip(progress=p)):
+            calls = []
+            run(lambda done, total, calls=calls: calls.append((done, total)))
+            assert calls[-1] == (total, total)
+            assert calls == sorted(calls)
+        calls = []
+        dict(zf.read_many(["m5"], progress=lambda done, total: calls.append((done, total))))
+        assert calls[-1] == (len(members["m5"]), None)
+        assert {total for _, total in calls} == {None}
+
+
+class Stop(Exception):
+    pass
+
+
+def test_progress_that_raises(path):
+    def stop(done, total):
+        raise Stop
+
+    with ZipFile(path) as zf:
+        with pytest.raises(Stop):
+            dict(zf.read_many(progress=stop))
+        with pytest.raises(Stop):
+            zf.testzip(progress=stop)
+        assert zf.read("m2") == text(1000, 2)
+
+
+@pytest.fixture(scope="module")
+def long_archive(tmp_path_factory):
+    """About a second of inflating in one member, and as much in many."""
+    path = tmp_path_factory.mktemp("long") / "long.zip"
+    piece = text(1 << 20)
+    with zipfile.ZipFile(path, "w", DEFLATED, compresslevel=1) as zf:
+        with zf.open("one", "w") as member:
+            for _ in range(80):
+                member.write(piece)
+        for i in range(40):
+            zf.writestr(f"many{i}", piece * 2)
+    return path
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("what", ["testzip", "read_many", "read", "stream"])
+def test_a_signal_handler_runs_soon(long_archive, what, workers):
+    """50 ms at page-cache speed; here only that it runs long before the end."""
+    times = []
+
+    def handler(signum, frame):
+        times.append(time.perf_counter())
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with ZipFile(long_archive) as zf:
+            signal.setitimer(signal.ITIMER_REAL, 0.03)
+            start = time.perf_counter()
+            with pytest.raises(Stop):
+                while True:
+                    if what == "testzip":
+                        zf.testzip(workers=workers)
+                    elif what == "read_many":
+                        for _ in zf.read_many(["one"] * 5, workers=workers):
+                            pass
+                    elif what == "read":
+                        zf.read("one")
+                    else:
+                        with zf.open("one") as member:
+                            member.read()
+            assert times[0] - start < 5
+            assert zf.read("many5") == text(1 << 20) * 2
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_an_interrupted_batch_is_not_lost(long_archive):
+    fired = []
+
+    def handler(signum, frame):
+        if not fired:
+            fired.append(1)
+            raise Stop
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with ZipFile(long_archive) as zf:
+            names = [f"many{i}" for i in range(40)]
+            iterator = zf.read_many(names, workers=2)
+            signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+            seen = []
+            while len(seen) < 40:
+                try:
+                    name, data = next(iterator)
+                except Stop:
+                    continue
+                assert len(data) == 2 << 20
+                seen.append(name)
+            assert seen == names
+            assert fired
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_handlers_that_return_change_nothing(long_archive):
+    count = []
+    before = signal.signal(signal.SIGALRM, lambda signum, frame: count.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+        with ZipFile(long_archive) as zf:
+            assert zf.testzip(workers=2) is None
+            data = zf.read("one")
+            assert len(data) == 80 << 20
+            assert data[: 1 << 20] == data[-(1 << 20) :] == text(1 << 20)
+        assert count
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_threads_are_of_c(path):
+    before = threading.enumerate()
+    with ZipFile(path) as zf:
+        for _ in zf.read_many(workers=2):
+            assert threading.enumerate() == before
+
+
+def test_testzip_as_zipfile_with_shadowed_members():
+    """zipfile opens by name: of one name only the last member is looked at."""
+    data = archive([M("a", b"first", crc=1), M("a", b"second")])
+    assert zipfile.ZipFile(io.BytesIO(data)).testzip() is None
+    assert ZipFile(io.BytesIO(data)).testzip() is None
+
+
+def test_testzip_names_the_first_bad_one_in_order(tmp_path):
+    big = text(2_000_000)
+    members = [M("good", b"x"), M("slow", big, crc=1), M("fast", b"y", STORED, crc=1)]
+    path = tmp_path / "a.zip"
+    path.write_bytes(archive(members))
+    for source in (path, io.BytesIO(path.read_bytes())):
+        with ZipFile(source) as zf:
+            for workers in WORKERS:
+                assert zf.testzip(workers=workers) == "slow"
+
+
+def test_testzip_of_what_only_python_can(tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as zf:
+        for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, zipfile.ZIP_DEFLATED):
+            zf.writestr(str(method), text(5000), method)
+    with ZipFile(path) as zf:
+        assert zf.testzip() is None
+        assert dict(zf.read_many()) == {str(m): text(5000) for m in (12, 14, 8)}
+
+
+def test_closed_while_iterating(path, members):
+    zf = ZipFile(path)
+    iterator = zf.read_many(workers=2)
+    next(iterator)
+    zf.close()
+    assert sum(1 for _ in iterator) == len(members) - 1
+
+
+def test_iterator_shared_by_threads(path, members):
+    with ZipFile(path) as zf:
+        iterator = zf.read_many(workers=2)
+        seen = []
+
+        def work():
+            for name, data in iterator:
+                assert data == members[name]
+                seen.append(name)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(seen) == sorted(members)
+
+
+def test_workers_cap(tmp_path):
+    import subprocess
+    import sys
+
+    path = pack(tmp_path / "a.zip", {f"m{i}": text(50_000, i) for i in range(50)})
+    code = (
+        "import sys, pyio_chunked\n"
+        "with pyio_chunked.ZipFile(sys.argv[1]) as zf:\n"
+        "    assert len(dict(zf.read_many(workers=8))) == 50 and zf.testzip(workers=8) is None\n"
+        "assert pyio_chunked._core._workers_running() == 0\n"
+    )
+    environment = {**os.environ, "PYIO_CHUNKED_WORKERS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], env=environment, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_name():
+    assert pyio_chunked.ZipFile.read_many.__doc__
