@@ -97,7 +97,8 @@ def _expand_url(url: str) -> Iterator[str]:
     elif fs.isdir(path):
         found = sorted(name for name in fs.ls(path, detail=False) if name.endswith(".zip"))
     else:
-        found = [path]
+        yield url
+        return
     for name in found:
         yield fs.unstrip_protocol(name)
 
