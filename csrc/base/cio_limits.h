@@ -187,6 +187,8 @@
  * benchmarks/test_zip_extract.py. */
 #define CIO_EXTRACT_RUN 16
 #define CIO_EXTRACT_BATCH 512
+/* Members up to this are read together with their neighbours. */
+#define CIO_EXTRACT_NEAR_NBYTES (64 * CIO_KIB)
 #define CIO_EXTRACT_SLICE_NBYTES (4 * CIO_MIB)
 
 #endif

@@ -11,10 +11,12 @@
 #include "base/cio_bytes.h"
 #include "base/cio_pool.h"
 #include "base/cio_sys.h"
+#include "zip/cio_window.h"
 
 struct cio_extract_lane {
     struct cio_tree *tree;
     size_t next, end; /* claimed, and not begun */
+    struct cio_window window;
     /* a large member under way; NULL: none */
     struct cio_extract_item *item;
     struct cio_sink sink;
@@ -28,6 +30,7 @@ lane_free(struct cio_extract_lane *lane)
 {
     if (lane != NULL) {
         cio_tree_free(lane->tree);
+        cio_window_end(&lane->window);
         cio_free(lane);
     }
 }
@@ -146,9 +149,107 @@ interrupted(struct cio_done done)
     return done.status == CIO_ERR_SYS && done.sys_errno == EINTR;
 }
 
+/* How far to read from off on: to the end of what was claimed, as far as it
+ * lies near. */
+static size_t
+ahead_of(const struct cio_extract *extract,
+         const struct cio_extract_lane *lane, uint64_t off)
+{
+    uint64_t end = off;
+
+    for (size_t i = lane->next; i < lane->end; i++) {
+        const struct cio_entry *const entry = &extract->items[i].entry;
+        const uint64_t its_end = entry->header_off + cio_entry_window(entry);
+
+        if (entry->header_off >= off && its_end - off <= CIO_CHUNK_NBYTES) {
+            end = cio_max_u64(end, its_end);
+        }
+    }
+    return (size_t)(end - off);
+}
+
+static const uint8_t *
+look(struct cio_extract *extract, struct cio_extract_lane *lane, uint64_t off,
+     size_t nbytes, size_t *got)
+{
+    size_t ahead = 0;
+
+    if (!cio_window_has(&lane->window, off, nbytes)) {
+        ahead = ahead_of(extract, lane, off);
+    }
+    return cio_window_look(&lane->window, extract->archive, off, nbytes, ahead,
+                           got);
+}
+
+/* As cio_profile_admit, mostly out of the window. */
+static struct cio_done
+admit(struct cio_extract *extract, struct cio_extract_lane *lane,
+      struct cio_extract_item *item)
+{
+    struct cio_profile_check check;
+    const uint8_t *data = NULL;
+    size_t got = 0;
+
+    cio_profile_check_init(&check, extract->profile, item->index);
+    while (cio_profile_check_step(&check, data, got) == CIO_MORE) {
+        /* Headers far in front don't replace what lies ahead. */
+        data =
+            check.want_off < item->entry.header_off
+                    && !cio_window_has(&lane->window, check.want_off,
+                                       check.want_nbytes)
+                ? NULL
+                : look(extract, lane, check.want_off, check.want_nbytes, &got);
+        if (data == NULL) {
+            return cio_profile_admit(extract->profile, extract->archive,
+                                     item->index, &item->problem);
+        }
+    }
+    if (check.rules == 0) {
+        return cio_done_of(CIO_OK, 0);
+    }
+    return cio_profile_admit(extract->profile, extract->archive, item->index,
+                             &item->problem);
+}
+
+/* A member that lies in the window, whole. false: it doesn't, or is broken;
+ * cio_entry_read says what is wrong with it. */
+static bool
+decode_near(struct cio_extract *extract, struct cio_extract_lane *lane,
+            struct cio_extract_item *item, uint8_t *out)
+{
+    struct cio_entry *const entry = &item->entry;
+    const uint64_t window = cio_entry_window(entry);
+    const uint8_t *data;
+    uint64_t nbytes;
+    size_t got, need;
+
+    if (window > CIO_EXTRACT_NEAR_NBYTES) {
+        return false;
+    }
+    data = look(extract, lane, entry->header_off, (size_t)window, &got);
+    if (data == NULL
+        || cio_entry_header(entry, data, got, &need, &item->problem)
+               != CIO_OK) {
+        return false;
+    }
+    nbytes = entry->data_off - entry->header_off + entry->compressed_nbytes;
+    if (nbytes > got) {
+        data =
+            nbytes > CIO_CHUNK_NBYTES
+                ? NULL
+                : look(extract, lane, entry->header_off, (size_t)nbytes, &got);
+    }
+    return data != NULL && got >= nbytes
+           && cio_entry_decode(entry,
+                               data + (entry->data_off - entry->header_off),
+                               out, &item->problem)
+                  == CIO_OK;
+}
+
 /* The whole member in a pooled buffer, checked; NULL: it failed. */
 static struct cio_buffer *
-read_whole(struct cio_extract *extract, struct cio_extract_item *item)
+read_whole(struct cio_extract *extract, struct cio_extract_lane *lane,
+           struct cio_extract_item *item)
 {
     struct cio_buffer *buffer;
     struct cio_done done;
@@ -159,6 +260,10 @@ read_whole(struct cio_extract *extract, struct cio_extract_item *item)
         fail(extract, item, cio_done_of(CIO_ERR_NOMEM, 0), false);
         return NULL;
     }
+    if (decode_near(extract, lane, item, buffer->data)) {
+        return buffer;
+    }
+    item->entry.data_off = 0;
     do { /* signals go to Python's threads: only FUSE comes back early */
         done = cio_entry_read(&item->entry, extract->archive, buffer->data,
                               false, &refused, &item->problem);
@@ -180,7 +285,7 @@ extract_small(struct cio_extract *extract, struct cio_extract_lane *lane,
     struct cio_done done;
 
     /* Read first: what is wrong with a member shows before a file is made. */
-    buffer = read_whole(extract, item);
+    buffer = read_whole(extract, lane, item);
     if (buffer == NULL) {
         return;
     }
@@ -292,8 +397,7 @@ extract_one(struct cio_extract *extract, struct cio_extract_lane *lane,
 
     item->problem = (struct cio_zip_problem){.index = item->entry.index};
     if (extract->profile != NULL) {
-        done = cio_profile_admit(extract->profile, extract->archive,
-                                 item->index, &item->problem);
+        done = admit(extract, lane, item);
         if (done.status != CIO_OK) {
             fail(extract, item, done, false);
             return;
