@@ -17,6 +17,8 @@ from pyio_chunked._errors import CutShort as CutShort
 from pyio_chunked._errors import GzipLimitError as GzipLimitError
 from pyio_chunked._errors import LimitError as LimitError
 from pyio_chunked._inflate import gzip_open as gzip_open
+from pyio_chunked._limits import SAFE_LIMITS as SAFE_LIMITS
+from pyio_chunked._limits import Limits as Limits
 from pyio_chunked._transfer import Thresholds as Thresholds
 from pyio_chunked._transfer import Transfer as Transfer
 from pyio_chunked._transfer import calibrate as calibrate
@@ -29,6 +31,8 @@ from pyio_chunked._transfer import set_thresholds as set_thresholds
 from pyio_chunked._transfer import thresholds as thresholds
 from pyio_chunked._transfer import transfer as transfer
 from pyio_chunked._zip import ZipFile as ZipFile
+from pyio_chunked._zip_path import Path as Path
+from pyio_chunked._zip_path import is_zipfile as is_zipfile
 from pyio_chunked._zip_refs import EntryRef as EntryRef
 from pyio_chunked._zip_refs import partition as partition
 from pyio_chunked._zip_refs import scan as scan

@@ -14,17 +14,9 @@ ZSTANDARD = 93
 PIECE = 65536
 
 
-class BadBzip2(zipfile.BadZipFile, OSError):
-    """bzip2 data that is broken: zipfile lets bz2's OSError through."""
-
-
-def _bad_lzma() -> type[zipfile.BadZipFile]:
-    import lzma
-
-    class BadLzma(zipfile.BadZipFile, lzma.LZMAError):
-        """LZMA data that is broken: zipfile lets lzma.LZMAError through."""
-
-    return BadLzma
+def _both(name: str, theirs: type[Exception]) -> type[Exception]:
+    """What broken data raises: BadZipFile, and the module's own class, which zipfile lets through."""
+    return type(name, (zipfile.BadZipFile, theirs), {})
 
 
 class _Lzma:
@@ -83,18 +75,14 @@ def _make(method: int, size: int) -> tuple[Any, type[Exception], type[Exception]
     if method == zipfile.ZIP_BZIP2:
         import bz2
 
-        return bz2.BZ2Decompressor(), OSError, BadBzip2
+        return bz2.BZ2Decompressor(), OSError, _both("BadBzip2", OSError)
     if method == zipfile.ZIP_LZMA:
         import lzma
 
-        return _Lzma(size), lzma.LZMAError, _bad_lzma()
+        return _Lzma(size), lzma.LZMAError, _both("BadLzma", lzma.LZMAError)
     if method == ZSTANDARD:
         zstd = _zstd()
-        return (
-            zstd.ZstdDecompressor(),
-            zstd.ZstdError,
-            type("BadZstd", (zipfile.BadZipFile, zstd.ZstdError), {}),
-        )
+        return zstd.ZstdDecompressor(), zstd.ZstdError, _both("BadZstd", zstd.ZstdError)
     names: dict[int, str] = zipfile.compressor_names  # type: ignore[attr-defined]
     name = f" ({names[method]})" if method in names else ""
     raise NotImplementedError(f"That compression method is not supported: compression type {method}{name}")

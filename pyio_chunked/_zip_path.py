@@ -12,7 +12,7 @@ from pyio_chunked._zip import ZipFile
 def is_zipfile(filename: Any) -> bool:
     """True when a path or file object has an end record where an archive has it, as zipfile's."""
     try:
-        return _core._has_end(filename)  # type: ignore[no-any-return]
+        return _core._has_end(filename)
     except (OSError, zipfile.BadZipFile):
         return False
 
