@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from collections import namedtuple
 
@@ -53,20 +52,13 @@ def _copyfile_by_rules(
     *,
     follow_symlinks: bool = True,
     atomic: bool = False,
-    sync: bool = False,
     metadata: bool = False,
     **options: Any,
 ) -> Any:
-    """copyfile where it is about names: links as links, rename, the folder's fsync."""
+    """copyfile where a link may be copied as a link."""
     if not follow_symlinks and os.path.islink(src):
-        result = _copy_link(src, dst, atomic=atomic, metadata=metadata)
-    elif atomic:
-        result = _copy_atomically(src, dst, sync=sync, metadata=metadata, **options)
-    else:
-        result = _core._copy_one(src, dst, sync=sync, metadata=metadata, **options)
-    if sync:
-        _sync_folder(os.path.realpath(dst))
-    return result
+        return _copy_link(src, dst, atomic=atomic, metadata=metadata)
+    return _core._copy_one(src, dst, atomic=atomic, metadata=metadata, **options)
 
 
 def _stat_or_none(path: Path) -> os.stat_result | None:
@@ -107,39 +99,6 @@ def _temporary_name(path: Path) -> Any:
     folder = os.path.dirname(os.fspath(path))
     name = f".{os.urandom(8).hex()}.tmp"
     return os.path.join(folder, os.fsencode(name) if isinstance(folder, bytes) else name)
-
-
-def _copy_atomically(src: Path, dst: Path, *, metadata: bool, **options: Any) -> Any:
-    old = _stat_or_none(dst)
-    if old is not None and not stat.S_ISREG(old.st_mode):
-        # Folders and FIFOs are refused by the copy; a device isn't replaced.
-        return _core._copy_one(src, dst, metadata=metadata, **options)
-    _refuse_same_file(src, dst)
-    place = os.path.realpath(dst)
-    temporary = _temporary_name(place)
-    try:
-        result = _core._copy_one(src, temporary, metadata=metadata, **options)
-        if old is not None and not metadata:
-            os.chmod(temporary, stat.S_IMODE(old.st_mode))
-        os.replace(temporary, place)
-    except BaseException as error:
-        if os.path.lexists(temporary):  # a copy that got nothing removes it
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            if error.filename == temporary:
-                error.filename = dst
-            if error.filename2 == temporary:
-                error.filename2 = dst
-        raise
-    return result
-
-
-def _sync_folder(path: Path) -> None:
-    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def copy(src: Path, dst: Path, **options: Any) -> Any:

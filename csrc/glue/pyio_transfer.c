@@ -332,7 +332,7 @@ begin_run(struct run *run, enum cio_route method)
     if (run->t.source.kind == CIO_END_DIRECTORY) {
         return raise_verdict(run, CIO_PLAN_DIRECTORY, NULL);
     }
-    if (run->t.left == UINT64_MAX && cio_end_is_endless(&run->t.source)) {
+    if (run->t.left == UINT64_MAX && run->t.source.endless) {
         return raise_verdict(run, CIO_PLAN_ENDLESS, NULL);
     }
     if (pyio_target_open(run->st, &run->target, &run->t) < 0) {

@@ -3,8 +3,7 @@
  * folder's files.
  *
  * A small file is three audit events, two path conversions and one detached
- * call. What is rare (links as links, atomic, a folder's fsync) is Python:
- * pyio_chunked._transfer.
+ * call. What is rare (links as links) is Python: pyio_chunked._transfer.
  */
 #include "glue/pyio_transfer.h"
 
@@ -247,7 +246,7 @@ static const char *const copyfile_names[] = {
     "atomic", "sync", "progress",        "metadata", NULL,
 };
 
-/* follow_symlinks=False, atomic, sync: rules about paths. */
+/* follow_symlinks=False: the rules of links. */
 static PyObject *
 copyfile_by_rules(PyObject *const *a)
 {
@@ -301,7 +300,7 @@ copyfile(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
                                                     2, 2};
     PyObject *a[A_ALL];
     struct job job = {0};
-    bool follow = true, atomic = false, sync = false;
+    bool follow = true;
 
     if (kwnames == NULL && nargs == 2) { /* nothing to look up */
         memset(a, 0, sizeof a);
@@ -317,14 +316,14 @@ copyfile(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
         return NULL;
     }
     if (pyio_as_bool(a[A_FOLLOW], &follow) < 0
-        || pyio_as_bool(a[A_ATOMIC], &atomic) < 0
-        || pyio_as_bool(a[A_SYNC], &sync) < 0
         || read_options(a[A_REFLINK], a[A_SPARSE], a[A_METHOD], &job.options)
                < 0
+        || pyio_as_bool(a[A_ATOMIC], &job.options.atomic) < 0
+        || pyio_as_bool(a[A_SYNC], &job.options.sync) < 0
         || PySys_Audit("shutil.copyfile", "OO", a[A_SRC], a[A_DST]) < 0) {
         return NULL;
     }
-    if (!follow || atomic || sync) {
+    if (!follow) {
         return copyfile_by_rules(a);
     }
     job.given_source = a[A_SRC];
@@ -334,7 +333,8 @@ copyfile(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
 
 PyDoc_STRVAR(copy_one_doc,
              "_copy_one($module, src, dst, *, reflink='auto', sparse='auto', "
-             "method='auto', sync=False, progress=None, metadata=False)\n"
+             "method='auto', atomic=False, sync=False, progress=None, "
+             "metadata=False)\n"
              "--\n\n"
              "copyfile of followed paths without shutil's audit event; with "
              "metadata\nalso mode, times and extended attributes.");
@@ -351,6 +351,7 @@ copy_one(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
     if (pyio_arguments(&signature, args, nargs, kwnames, a) < 0
         || read_options(a[A_REFLINK], a[A_SPARSE], a[A_METHOD], &job.options)
                < 0
+        || pyio_as_bool(a[A_ATOMIC], &job.options.atomic) < 0
         || pyio_as_bool(a[A_SYNC], &job.options.sync) < 0
         || pyio_as_bool(a[A_METADATA], &job.options.metadata) < 0) {
         return NULL;

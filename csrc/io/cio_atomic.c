@@ -148,8 +148,8 @@ sync_fd(int fd)
     return result < 0 ? cio_done_sys(errno, 0) : cio_done_of(CIO_OK, 0);
 }
 
-static struct cio_done
-sync_folder(const char *target)
+struct cio_done
+cio_sync_folder(const char *target)
 {
     const size_t folder = folder_length(target);
     char *path =
@@ -201,7 +201,7 @@ cio_atomic_commit(struct cio_atomic *atomic, bool sync)
         cio_free(atomic->temporary); /* it is the target now */
         atomic->temporary = NULL;
         if (sync) {
-            done = sync_folder(atomic->target);
+            done = cio_sync_folder(atomic->target);
         }
     }
     cio_atomic_abort(atomic);

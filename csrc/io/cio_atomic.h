@@ -31,4 +31,7 @@ struct cio_done cio_atomic_commit(struct cio_atomic *atomic, bool sync);
 /* Removes the temporary file; fine after a failed begin. */
 void cio_atomic_abort(struct cio_atomic *atomic);
 
+/* fsync of the folder that the file `path` lies in. */
+struct cio_done cio_sync_folder(const char *path);
+
 #endif

@@ -6,9 +6,9 @@
  */
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cio_limits.h"
+#include "io/cio_move.h"
 #include "transfer/cio_copyfile.h"
 
 static struct cio_copy_item *
@@ -67,19 +67,10 @@ cio_copy_list_start(struct cio_copy_list *list, unsigned threads)
     cio_job_start(&list->job, threads);
 }
 
-static int64_t
-now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 struct cio_done
 cio_copy_list_step(struct cio_copy_list *list)
 {
-    const int64_t until = now_ns() + CIO_WAIT_MS * 1000000;
+    const int64_t until = cio_clock_ns() + CIO_WAIT_MS * 1000000;
     uint64_t nbytes = 0;
 
     do {
@@ -102,7 +93,7 @@ cio_copy_list_step(struct cio_copy_list *list)
             note(list->current_item, &list->current, done);
             list->current_item = NULL;
         }
-    } while (now_ns() < until);
+    } while (cio_clock_ns() < until);
     return cio_done_of(CIO_MORE, nbytes);
 }
 

@@ -29,6 +29,7 @@ cio_copyfile_init(struct cio_copyfile *copy, const char *source,
     copy->source_fd = -1;
     copy->target_fd = -1;
     copy->made = false;
+    copy->atomic = false;
     copy->planned = false;
     cio_transfer_init(&copy->transfer);
     copy->transfer.sparse = options->sparse;
@@ -135,14 +136,46 @@ open_old_target(struct cio_copyfile *copy, struct stat *st)
     return block_again(copy, copy->target_fd, CIO_AT_TARGET, st);
 }
 
+/* The rules, then a temporary file. What is there and no regular file is
+ * written to: a device isn't replaced. */
+static struct cio_done
+open_temporary(struct cio_copyfile *copy)
+{
+    struct cio_done done;
+    struct stat st;
+
+    if (cio_sys->fstatat(AT_FDCWD, copy->target, &st, 0) == 0) {
+        if (is_source(copy, &st)) {
+            return refused(copy, CIO_AT_BOTH, CIO_COPY_SAME);
+        }
+        if (!S_ISREG(st.st_mode)) {
+            copy->options.atomic = false;
+            return cio_done_of(CIO_OK, 0);
+        }
+    }
+    done = cio_atomic_begin(&copy->temporary, copy->target);
+    copy->where = CIO_AT_TARGET;
+    copy->atomic = done.status == CIO_OK;
+    copy->target_fd = copy->temporary.fd;
+    return done;
+}
+
 static struct cio_done
 open_target(struct cio_copyfile *copy)
 {
     struct stat st = copy->st; /* of a new file: regular, and empty */
     struct cio_done done = {CIO_OK, 0, 0};
 
-    copy->target_fd = cio_sys->openat(AT_FDCWD, copy->target,
-                                      O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (copy->options.atomic) {
+        done = open_temporary(copy);
+        if (done.status != CIO_OK) {
+            return done;
+        }
+    }
+    if (!copy->atomic) {
+        copy->target_fd = cio_sys->openat(AT_FDCWD, copy->target,
+                                          O_WRONLY | O_CREAT | O_EXCL, 0666);
+    }
     if (copy->target_fd >= 0) {
         copy->made = true;
         st.st_mode = S_IFREG;
@@ -172,7 +205,7 @@ open_both(struct cio_copyfile *copy)
     }
     if (done.status == CIO_OK) {
         cio_end_of_stat(&copy->transfer.source, copy->source_fd, &copy->st, 0);
-        if (cio_end_is_endless(&copy->transfer.source)) {
+        if (copy->transfer.source.endless) {
             return refused(copy, CIO_AT_SOURCE, CIO_COPY_ENDLESS);
         }
         done = open_target(copy);
@@ -288,6 +321,49 @@ remove_target(struct cio_copyfile *copy)
     }
 }
 
+/* The target's last steps after all its bytes: what NFS and quotas have to say
+ * of a failed write comes as late as the close. */
+static struct cio_done
+close_good(struct cio_copyfile *copy)
+{
+    const int fd = copy->target_fd;
+    struct cio_done done = {CIO_OK, 0, 0};
+
+    copy->target_fd = -1;
+    if (copy->atomic) {
+        done = cio_atomic_commit(&copy->temporary, copy->options.sync);
+        copy->atomic = false;
+    } else {
+        if (copy->options.sync && cio_sys->fsync(fd) < 0) {
+            done = cio_done_sys(errno, 0);
+        }
+        if (cio_sys->close(fd) < 0 && errno != EINTR
+            && done.status == CIO_OK) {
+            done = cio_done_sys(errno, 0);
+        }
+        if (copy->options.sync && done.status == CIO_OK) {
+            done = cio_sync_folder(copy->target);
+        }
+    }
+    copy->where = CIO_AT_TARGET;
+    return done;
+}
+
+static void
+close_failed(struct cio_copyfile *copy, bool emptied)
+{
+    if (copy->atomic) {
+        cio_atomic_abort(&copy->temporary);
+        copy->atomic = false;
+    } else if (copy->target_fd >= 0) {
+        if (copy->transfer.count == 0 && (copy->made || emptied)) {
+            remove_target(copy);
+        }
+        (void)cio_sys->close(copy->target_fd);
+    }
+    copy->target_fd = -1;
+}
+
 static struct cio_done
 end_copy(struct cio_copyfile *copy, struct cio_done done)
 {
@@ -303,23 +379,14 @@ end_copy(struct cio_copyfile *copy, struct cio_done done)
     if (good && ended.status == CIO_OK && copy->options.metadata) {
         ended = copy_metadata(copy);
     }
-    if (good && ended.status == CIO_OK && copy->options.sync
-        && cio_sys->fsync(copy->target_fd) < 0) {
-        ended = failed(copy, CIO_AT_TARGET, errno);
-    }
-    if (!good && copy->target_fd >= 0 && copy->transfer.count == 0
-        && (copy->made || emptied)) {
-        remove_target(copy);
-    }
-    /* NFS and quotas report a failed write as late as here. */
-    if (copy->target_fd >= 0 && cio_sys->close(copy->target_fd) < 0 && good
-        && ended.status == CIO_OK && errno != EINTR) {
-        ended = failed(copy, CIO_AT_TARGET, errno);
+    if (good && ended.status == CIO_OK) {
+        ended = close_good(copy);
+    } else {
+        close_failed(copy, emptied && !good);
     }
     if (copy->source_fd >= 0) {
         (void)cio_sys->close(copy->source_fd);
     }
-    copy->target_fd = -1;
     copy->source_fd = -1;
     copy->stage = CIO_COPY_DONE;
     if (good && ended.status != CIO_OK) {
@@ -336,7 +403,8 @@ cio_copyfile_step(struct cio_copyfile *copy)
 
     if (copy->stage == CIO_COPY_OPEN) {
         done = open_both(copy);
-        if (done.status == CIO_ERR_SYS && done.sys_errno == EINTR) {
+        if (done.status == CIO_MORE
+            || (done.status == CIO_ERR_SYS && done.sys_errno == EINTR)) {
             return cio_done_of(CIO_MORE, 0);
         }
     }

@@ -16,6 +16,7 @@
 #define CIO_COPYFILE_H
 
 #include "base/cio_workers.h"
+#include "io/cio_atomic.h"
 #include "transfer/cio_transfer.h"
 
 /* What an error is about. */
@@ -37,7 +38,8 @@ struct cio_copy_options {
     enum cio_sparse sparse;
     size_t call_max_nbytes; /* 0: as large as may be */
     bool metadata;          /* mode, times, extended attributes too */
-    bool sync;              /* fsync the target before it is closed */
+    bool sync;              /* fsync of the target, then of its folder */
+    bool atomic;            /* a temporary file, then rename */
 };
 
 struct cio_copyfile {
@@ -50,7 +52,9 @@ struct cio_copyfile {
     /* its own */
     enum { CIO_COPY_OPEN, CIO_COPY_MOVE, CIO_COPY_DONE } stage;
     int source_fd, target_fd;
-    bool made;    /* the target was created here */
+    bool made;   /* the target was created here */
+    bool atomic; /* target_fd is the temporary's */
+    struct cio_atomic temporary;
     bool planned; /* transfer has to be ended */
     struct stat st;
 };

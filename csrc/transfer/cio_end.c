@@ -6,11 +6,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cio_bytes.h"
 #include "base/cio_sys.h"
+#include "io/cio_fd.h"
+#include "io/cio_move.h"
 #include "transfer/cio_routes.h"
 
 static enum cio_end_kind
@@ -41,7 +42,7 @@ cio_end_of_stat(struct cio_end *end, int fd, const struct stat *st,
     end->fd = fd;
     end->kind = kind_of(st->st_mode);
     end->rule = CIO_OFFSET_LOOSE;
-    end->positional = end->kind == CIO_END_FILE || end->kind == CIO_END_BLOCK;
+    end->positional = cio_stat_is_seekable(st);
     end->append = false;
     end->timeout_ms = -1;
     end->off = off;
@@ -51,7 +52,7 @@ cio_end_of_stat(struct cio_end *end, int fd, const struct stat *st,
     end->allocated = (uint64_t)st->st_blocks * 512;
     end->device = (uint64_t)st->st_dev;
     end->inode = (uint64_t)st->st_ino;
-    end->special = (uint64_t)st->st_rdev;
+    end->endless = cio_stat_is_endless(st);
 }
 
 void
@@ -102,33 +103,13 @@ cio_end_same_file(const struct cio_end *a, const struct cio_end *b)
            && a->device == b->device && a->inode == b->inode;
 }
 
-/* Linux: character devices 1:5 zero, 1:7 full, 1:8 random, 1:9 urandom. The
- * split of st_rdev into major and minor is glibc's and musl's for small ones.
- */
-bool
-cio_end_is_endless(const struct cio_end *end)
-{
-    const uint64_t minor = end->special & 0xff;
-
-    return end->kind == CIO_END_CHAR && end->special >> 8 == 1
-           && (minor == 5 || minor == 7 || minor == 8 || minor == 9);
-}
-
 struct cio_done
 cio_source_read(struct cio_transfer *t, void *data, size_t nbytes)
 {
-    struct cio_end *end = &t->source;
-    ssize_t got;
+    const struct cio_end *end = &t->source;
 
-    if (end->positional) {
-        got = cio_sys->pread(end->fd, data, nbytes, (off_t)end->off);
-    } else {
-        got = cio_sys->read(end->fd, data, nbytes);
-    }
-    if (got < 0) {
-        return cio_done_sys(errno, 0);
-    }
-    return cio_done_of(got == 0 ? CIO_EOF : CIO_OK, (uint64_t)got);
+    return cio_fd_read(end->fd, data, nbytes,
+                       end->positional ? (int64_t)end->off : CIO_OWN_OFFSET);
 }
 
 struct cio_done
@@ -149,21 +130,11 @@ cio_target_truncate(struct cio_transfer *t)
 struct cio_done
 cio_target_write(struct cio_transfer *t, const void *data, size_t nbytes)
 {
-    struct cio_end *end = &t->target;
-    ssize_t put;
+    const struct cio_end *end = &t->target;
+    const bool at_offset = end->positional && !end->append;
 
-    if (end->positional && !end->append) {
-        put = cio_sys->pwrite(end->fd, data, nbytes, (off_t)end->off);
-    } else {
-        put = cio_sys->write(end->fd, data, nbytes);
-    }
-    if (put < 0) {
-        return cio_done_sys(errno, 0);
-    }
-    if (put == 0) { /* POSIX leaves it open; a loop over it would be endless */
-        return cio_done_sys(EIO, 0);
-    }
-    return cio_done_of(CIO_OK, (uint64_t)put);
+    return cio_fd_write(end->fd, data, nbytes,
+                        at_offset ? (int64_t)end->off : CIO_OWN_OFFSET);
 }
 
 /* ---------------------------------------------------------- own offsets */
@@ -200,15 +171,6 @@ cio_end_seek(struct cio_end *end, uint64_t off)
 
 /* ----------------------------------------------------------------- waits */
 
-static int64_t
-now_ns(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static struct cio_done
 wait_for(struct cio_transfer *t, const struct cio_end *end, short events)
 {
@@ -217,9 +179,9 @@ wait_for(struct cio_transfer *t, const struct cio_end *end, short events)
     int ready;
 
     if (t->wait_until_ns == 0) {
-        t->wait_until_ns = now_ns() + (int64_t)end->timeout_ms * 1000000;
+        t->wait_until_ns = cio_clock_ns() + (int64_t)end->timeout_ms * 1000000;
     }
-    left_ms = (t->wait_until_ns - now_ns() + 999999) / 1000000;
+    left_ms = (t->wait_until_ns - cio_clock_ns() + 999999) / 1000000;
     ready = cio_sys->poll(&one, 1, left_ms > 0 ? (int)left_ms : 0);
     if (ready < 0) {
         return errno == EINTR ? cio_done_of(CIO_MORE, 0)

@@ -32,7 +32,6 @@ cio_transfer_init(struct cio_transfer *t)
     t->threshold = atomic_load(&cio_thresholds.mapped);
     t->chunk_nbytes = CIO_CHUNK_NBYTES;
     t->call_max_nbytes = CIO_CALL_MAX_NBYTES;
-    t->slice = CIO_SLICE_NBYTES;
 }
 
 /* Before Linux 5.3 copy_file_range could lose data or lie about the end. */
@@ -192,7 +191,7 @@ cio_plan(struct cio_transfer *t, enum cio_route method,
     if (t->source.kind == CIO_END_DIRECTORY) {
         return CIO_PLAN_DIRECTORY;
     }
-    if (t->left == UINT64_MAX && cio_end_is_endless(&t->source)) {
+    if (t->left == UINT64_MAX && t->source.endless) {
         return CIO_PLAN_ENDLESS;
     }
     t->target_size = t->target.size;

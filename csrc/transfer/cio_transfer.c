@@ -6,12 +6,12 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cio_bytes.h"
 #include "base/cio_limits.h"
 #include "base/cio_sys.h"
+#include "io/cio_move.h"
 #include "transfer/cio_routes.h"
 
 static void
@@ -158,15 +158,6 @@ judge(struct cio_transfer *t, struct cio_done done)
     return done;
 }
 
-static int64_t
-now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static bool
 is_stream(const struct cio_end *end)
 {
@@ -225,7 +216,8 @@ finish(struct cio_transfer *t, struct cio_done done)
 struct cio_done
 cio_transfer_step(struct cio_transfer *t)
 {
-    const uint64_t before = t->count, slice = t->slice;
+    const uint64_t before = t->count;
+    const uint64_t slice = cio_slice_next(&t->slice_nbytes);
     int64_t begin = 0;
     struct cio_done done = cio_done_of(CIO_OK, 0);
 
@@ -248,9 +240,9 @@ cio_transfer_step(struct cio_transfer *t)
             }
         }
         if (begin == 0) {
-            begin = now_ns();
-        } else if (now_ns() - begin > CIO_SLICE_MAX_NS) {
-            t->slice = cio_max_u64(slice / 2, CIO_SLICE_MIN_NBYTES);
+            begin = cio_clock_ns();
+        } else if (cio_clock_ns() - begin > CIO_SLICE_MAX_NS) {
+            cio_slice_took(&t->slice_nbytes, cio_clock_ns() - begin);
             done = cio_done_of(CIO_MORE, 0);
             break;
         }

@@ -58,11 +58,12 @@ struct cio_end {
     enum cio_offset_rule rule;
     bool positional; /* used at off; else where the descriptor stands */
     bool append;     /* writes go to the end, whatever the offset */
+    bool endless;    /* /dev/zero and the like */
     int timeout_ms;  /* on EAGAIN: wait so long; 0 or -1: don't wait */
     uint64_t off;    /* of the next byte to move */
     int64_t own;     /* the descriptor's own offset; -1: not asked yet */
     int64_t first;   /* own offset before the transfer; -1: not asked */
-    uint64_t size, allocated, device, inode, special; /* from fstat */
+    uint64_t size, allocated, device, inode; /* from fstat */
 };
 
 enum cio_sparse { CIO_SPARSE_AUTO, CIO_SPARSE_ALWAYS, CIO_SPARSE_NEVER };
@@ -92,7 +93,7 @@ struct cio_transfer {
     bool segments;        /* holes are looked for */
     bool refused;         /* a leaf says: not the data, the method failed */
     uint64_t data_end;    /* source offset where the segment of data ends */
-    uint64_t slice;       /* of the next step */
+    size_t slice_nbytes;  /* of the next step */
     uint64_t target_size; /* of the old bytes that are still there */
     int64_t wait_until_ns;
     struct cio_buffer *buffer;
@@ -108,8 +109,6 @@ void cio_end_of_stat(struct cio_end *end, int fd, const struct stat *st,
                      uint64_t off);
 void cio_end_of_caller(struct cio_end *end);
 bool cio_end_same_file(const struct cio_end *a, const struct cio_end *b);
-/* /dev/zero, full, random, urandom */
-bool cio_end_is_endless(const struct cio_end *end);
 
 enum cio_verdict {
     CIO_PLAN_OK,
