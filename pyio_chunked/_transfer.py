@@ -117,13 +117,19 @@ def copy(src: Path, dst: Path, **options: Any) -> Any:
 def copyfileobj(fsrc: Any, fdst: Any, length: int = 0) -> None:
     """Copy from one file object to another, as shutil.copyfileobj.
 
-    Files with a descriptor, and BytesIO, go by transfer; text and any other
-    object by its own read(length) and write."""
-    if _core._is_plain(fsrc) and _core._is_plain(fdst):
+    Files with a descriptor, and BytesIO, go by transfer once they turn out to
+    be larger than a first read; text and any other object by its own
+    read(length) and write."""
+    read, write = fsrc.read, fdst.write
+    length = length or 65536
+    data = read(length)
+    if not data:
+        return
+    write(data)
+    if len(data) >= length and _core._is_plain(fsrc) and _core._is_plain(fdst):
         transfer(fsrc, fdst)
         return
-    read, write = fsrc.read, fdst.write
-    while data := read(length or 262144):
+    while data := read(length):
         write(data)
 
 
