@@ -7,6 +7,7 @@ members are shown, so that showing an archive costs the same for any size.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
@@ -64,7 +65,8 @@ def zip_html(archive: ZipFile) -> str:
         )
     if count > MAX_ROWS:
         rows.append((f"… {count - MAX_ROWS:,} more", "", "", "", ""))
-    name = archive.filename or "ZipFile"
+    # The whole path would end up in every notebook that is given away.
+    name = os.path.basename(os.fsdecode(archive.filename)) if archive.filename else "ZipFile"
     return table(f"{name}: {count:,} members", ("name", "size", "compressed", "ratio", ""), rows)
 
 
@@ -80,7 +82,6 @@ def transfer_html(result: Transfer) -> str:
 
 def error_name(number: int) -> str:
     import errno
-    import os
 
     return f"{errno.errorcode.get(number, number)}: {os.strerror(number)}"
 
