@@ -70,9 +70,17 @@ int pyio_file_want_readable(struct pyio_file *self);
 int pyio_file_want_writable(struct pyio_file *self);
 int pyio_file_closed_error(struct pyio_file *self);
 int pyio_file_unsupported(struct pyio_file *self, const char *text);
-/* The exception of an outcome, with the file's name. */
-int pyio_file_check(struct pyio_file *self, struct cio_done done,
+/* The exception of an outcome, with the file's name; 0 where it is none. */
+int pyio_file_raise(struct pyio_file *self, struct cio_done done,
                     int64_t transferred);
+static inline int
+pyio_file_check(struct pyio_file *self, struct cio_done done,
+                int64_t transferred)
+{
+    return PYIO_LIKELY(done.status == CIO_OK)
+               ? 0
+               : pyio_file_raise(self, done, transferred);
+}
 /* After enter: nothing pending, so reading may begin. */
 int pyio_file_start_reading(struct pyio_file *self);
 /* After a read that took bytes into result: the object, or NULL with what
@@ -90,7 +98,8 @@ pyio_file_drop_stash(struct pyio_file *self)
         Py_CLEAR(self->stash);
     }
 }
-/* No call under way, open, and bytes read ahead are what comes next. */
+/* No call under way, open, nothing pending: what neither waits nor calls
+ * Python may be done at once. */
 static inline bool
 pyio_file_is_quick(const struct pyio_file *self)
 {

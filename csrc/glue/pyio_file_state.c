@@ -74,6 +74,13 @@ pyio_file_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
                      whence);
         return NULL;
     }
+    if (pyio_file_is_quick(self) && self->core.seekable) {
+        return pyio_file_check(
+                   self, cio_file_seek(&self->core, off, (int)whence, &pos),
+                   -1) < 0
+                   ? NULL
+                   : PyLong_FromLongLong(pos);
+    }
     if (pyio_file_enter(self) < 0) {
         return NULL;
     }

@@ -92,8 +92,19 @@ buffer_some(struct pyio_file *self, const uint8_t *data, size_t nbytes,
     return (Py_ssize_t)nbytes;
 }
 
-/* Not all of it fits: first what is pending, then the data itself, of which
- * less than a chunk may stay. */
+/* From here a write goes straight to the file: the call costs less than the
+ * copy. A larger chunk was asked for to gather more. */
+static size_t
+direct_nbytes(const struct cio_file *file)
+{
+    const size_t share = file->chunk_nbytes / CIO_WRITE_DIRECT_SHARE;
+
+    return cio_min_size(file->chunk_nbytes, share > CIO_WRITE_DIRECT_NBYTES
+                                                ? share
+                                                : CIO_WRITE_DIRECT_NBYTES);
+}
+
+/* Not all of it fits, or it is large: first what is pending, then the data. */
 static Py_ssize_t
 write_through(struct pyio_file *self, const uint8_t *data, size_t nbytes)
 {
@@ -102,15 +113,18 @@ write_through(struct pyio_file *self, const uint8_t *data, size_t nbytes)
                             .buf = (uint8_t *)(uintptr_t)data,
                             .left = nbytes};
     struct pyio_slices slices = {.step = write_detached, .argument = &move};
-    struct cio_done done = flush_pending(self);
+    struct cio_done done;
 
-    if (would_block(done)) {
-        return buffer_some(self, data, nbytes, 0);
+    if (self->core.dirty) {
+        done = flush_pending(self);
+        if (would_block(done)) {
+            return buffer_some(self, data, nbytes, 0);
+        }
+        if (done.status != CIO_OK) {
+            return pyio_file_check(self, done, 0);
+        }
     }
-    if (done.status != CIO_OK) {
-        return pyio_file_check(self, done, 0);
-    }
-    if (nbytes >= self->core.chunk_nbytes) {
+    if (nbytes >= direct_nbytes(&self->core)) {
         done = pyio_run_slices(&slices);
         if (would_block(done)) {
             return buffer_some(self, data, nbytes, (size_t)done.nbytes);
@@ -134,11 +148,12 @@ write_bytes(struct pyio_file *self, const void *data, size_t nbytes)
     if (nbytes == 0) {
         return 0;
     }
-    if (!self->core.dirty
+    if (cio_file_ahead(&self->core) > 0
         && pyio_file_check(self, cio_file_drop_ahead(&self->core), 0) < 0) {
         return -1;
     }
-    if (nbytes < self->core.chunk_nbytes
+    if ((self->core.dirty ? nbytes < self->core.chunk_nbytes
+                          : nbytes < direct_nbytes(&self->core))
         && nbytes <= cio_file_room(&self->core)) {
         cio_file_put(&self->core, data, nbytes);
         return (Py_ssize_t)nbytes;

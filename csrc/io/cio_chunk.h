@@ -38,6 +38,14 @@ cio_chunk_held(const struct cio_chunk *chunk)
     return chunk->end - chunk->begin;
 }
 
+static inline void
+cio_chunk_drop(struct cio_chunk *chunk)
+{
+    if (chunk->data != NULL) {
+        cio_chunk_give(chunk);
+    }
+}
+
 /* Drops nbytes from the front. */
 static inline void
 cio_chunk_used(struct cio_chunk *chunk, size_t nbytes)

@@ -282,7 +282,9 @@ cio_file_seek(struct cio_file *file, int64_t off, int whence, int64_t *pos)
     struct cio_done done;
     int64_t from, to = off;
 
-    if (whence == SEEK_SET || whence == SEEK_CUR) {
+    /* With nothing read ahead the kernel's answer is the whole of it. */
+    if ((whence == SEEK_SET || whence == SEEK_CUR)
+        && (file->off != CIO_OWN_OFFSET || cio_file_ahead(file) > 0)) {
         done = cio_file_tell(file, &from);
         if (done.status != CIO_OK) {
             return done;
@@ -302,7 +304,7 @@ cio_file_seek(struct cio_file *file, int64_t off, int whence, int64_t *pos)
     if (file->off != CIO_OWN_OFFSET && whence == SEEK_SET
         && to <= file->size_seen) {
         *pos = file->off = to;
-        cio_chunk_give(&file->chunk);
+        cio_chunk_drop(&file->chunk);
         return cio_done_of(CIO_OK, 0);
     }
     /* The kernel knows where the file ends, and which positions are too
@@ -312,7 +314,7 @@ cio_file_seek(struct cio_file *file, int64_t off, int whence, int64_t *pos)
         if (file->off != CIO_OWN_OFFSET) {
             file->off = *pos;
         }
-        cio_chunk_give(&file->chunk);
+        cio_chunk_drop(&file->chunk);
     }
     return done;
 }
