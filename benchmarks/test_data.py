@@ -448,23 +448,26 @@ def test_the_table_of_the_origin(tmp_path, capsys):
         ):
             values = list(range(count))
 
-            def body(sink=sink, name=name, values=values, size=65536):
-                if sink == "array":
-                    with DataOutput(io.BytesIO(), buffer_size=size) as out:
-                        each(getattr(out, name), values)
-                else:
-                    each(getattr(outs[size], name), values)
-                    outs[size].flush()
-
             mode = -1 if sink == "buffered" else 0
             with open(tmp_path / "a", "wb", mode) as a, open(tmp_path / "b", "wb", mode) as b:
                 outs = {65536: DataOutput(a), 0: DataOutput(b, buffer_size=0)}
-                buffered, each_value = in_turn(
-                    lambda: [body() for _ in range(20)], lambda: [body(size=0) for _ in range(20)], rounds=7
+
+                def body(size, sink=sink, name=name, values=values, outs=outs):
+                    if sink == "array":
+                        with DataOutput(io.BytesIO(), buffer_size=size) as out:
+                            each(getattr(out, name), values)
+                    else:
+                        each(getattr(outs[size], name), values)
+                        outs[size].flush()
+
+                buffered, single = in_turn(
+                    lambda body=body: [body(65536) for _ in range(20)],
+                    lambda body=body: [body(0) for _ in range(20)],
+                    rounds=7,
                 )
                 for out in outs.values():
                     out.close()
-            rows.append((sink, kind, buffered / 20 * 1e6, each_value / 20 * 1e6))
+            rows.append((sink, kind, buffered / 20 * 1e6, single / 20 * 1e6))
     with capsys.disabled():
         print("\nµs for 4096 bytes   ours   one write per value   Java here   JDK-8254078 before -> after")
         for sink, kind, ours, single in rows:

@@ -150,6 +150,7 @@ struct data_short {
     const void *head, *body;
     size_t head_nbytes, body_nbytes;
     int64_t offset;
+    uint64_t found; /* 0: what head and body hold */
 };
 /* Raises ShortReadError. */
 int data_short_read(struct pyio_state *st, const struct data_short *what);
@@ -200,6 +201,13 @@ reader_by_descriptor(const struct pyio_reader *r)
 {
     return r->s.kind == PYIO_STREAM_PATH || r->s.kind == PYIO_STREAM_FD
            || r->s.kind == PYIO_STREAM_RAW || r->s.kind == PYIO_STREAM_SOCKET;
+}
+/* No bytes at hand. After a read straight to other memory also those that were
+ * are void: the buffer always holds what precedes end_offset. */
+static inline void
+reader_drop(struct pyio_reader *r)
+{
+    r->s.next = r->s.limit = r->s.buffer;
 }
 int64_t reader_tell_locked(const struct pyio_reader *r);
 /* At least nbytes at s.next, or all there are before the end: look at
@@ -256,11 +264,6 @@ int reader_sync_locked(struct pyio_reader *r);
 int reader_seek_locked(struct pyio_reader *r, int64_t offset, int whence);
 /* One read of the source straight to the buffer's end. */
 int reader_fetch_locked(struct pyio_reader *r, size_t nbytes);
-static inline void
-reader_drop(struct pyio_reader *r)
-{
-    r->s.next = r->s.limit = r->s.buffer;
-}
 /* As methods, shared with java.DataInput (pyio_data_reader_file.c). */
 PyObject *reader_close(PyObject *op, PyObject *ignored);
 PyObject *reader_detach(PyObject *op, PyObject *ignored);

@@ -247,8 +247,8 @@ fill_step(struct pyio_reader *r, struct filling *f, bool straight)
         if (at_hand != 0) { /* less than an element */
             memcpy(f->out + f->done, r->s.next, at_hand);
             f->raw = at_hand;
-            r->s.next = r->s.limit;
         }
+        reader_drop(r);
         result = fetch_in_place(r, f);
     } else {
         const size_t want = cio_min_size(f->nbytes - f->done, r->s.capacity);

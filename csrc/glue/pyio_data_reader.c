@@ -18,7 +18,7 @@
 
 /* What is at hand moves to the front of a buffer that holds more than it. */
 static int
-make_room(struct pyio_reader *r, size_t nbytes)
+make_room(struct pyio_reader *r)
 {
     struct data_stream *const s = &r->s;
     const size_t at_hand = stream_room(s);
@@ -32,10 +32,7 @@ make_room(struct pyio_reader *r, size_t nbytes)
         return 0;
     }
     if (s->buffer != NULL) { /* full, and still too small: it grows */
-        capacity = cio_min_size(capacity < CIO_GROW_SLOW_NBYTES
-                                    ? 2 * capacity
-                                    : capacity + capacity / 2,
-                                cio_min_size(nbytes, (size_t)PY_SSIZE_T_MAX));
+        capacity += capacity < CIO_GROW_SLOW_NBYTES ? capacity : capacity / 2;
     }
     larger = cio_sys->malloc(capacity);
     if (larger == NULL) {
@@ -61,7 +58,7 @@ reader_fetch_locked(struct pyio_reader *r, size_t nbytes)
 
     if (s->buffer == NULL || s->limit == s->buffer + s->capacity
         || nbytes > (size_t)(s->buffer + s->capacity - s->limit)) {
-        if (make_room(r, stream_room(s) + nbytes) < 0) {
+        if (make_room(r) < 0) {
             return -1;
         }
     }
@@ -106,7 +103,8 @@ raise_short(struct pyio_reader *r, uint64_t expected, size_t skip,
             const void *data, size_t nbytes, const char *what)
 {
     const struct data_short value = {
-        what, expected, r->s.next, data, skip, nbytes, reader_tell_locked(r)};
+        what, expected, r->s.next, data, skip, nbytes, reader_tell_locked(r),
+        0};
 
     return data_short_read(pyio_state_of(Py_TYPE(r)), &value);
 }
@@ -246,7 +244,11 @@ copy_upto(struct pyio_reader *r, size_t skip, uint8_t *data, size_t nbytes,
 static void
 pass(struct pyio_reader *r, size_t skip, size_t filled)
 {
-    r->s.next += cio_min_size(skip + filled, stream_room(&r->s));
+    if (skip + filled > stream_room(&r->s)) {
+        reader_drop(r);
+    } else {
+        r->s.next += skip + filled;
+    }
 }
 
 /* The same for a value whose part lies at data and not in the buffer. */
@@ -263,10 +265,11 @@ fall_short_gathered(struct pyio_reader *r, size_t skip, const uint8_t *data,
                                    data,
                                    skip,
                                    filled,
-                                   r->end_offset - (int64_t)found};
+                                   r->end_offset - (int64_t)found,
+                                   0};
 
         (void)data_short_read(pyio_state_of(Py_TYPE(r)), &value);
-        r->s.next = r->s.limit;
+        reader_drop(r);
         return -1;
     }
     return put_back(r, skip, data, filled) < 0
@@ -392,7 +395,7 @@ reader_bytes_locked(struct pyio_reader *r, size_t skip, uint64_t nbytes,
         return NULL;
     }
     if (result.nbytes == nbytes) {
-        s->next = s->limit;
+        reader_drop(r);
         return pyio_result_finish(&result);
     }
     (void)fall_short_gathered(r, skip, result.data, result.nbytes, nbytes,
@@ -443,7 +446,7 @@ reader_whole_done_locked(struct pyio_reader *r, struct data_whole *whole,
         return;
     }
     if (taken) {
-        r->s.next = r->s.limit;
+        reader_drop(r);
     } else {
         (void)put_back(r, whole->skip, whole->data, (size_t)whole->nbytes);
     }
@@ -462,7 +465,7 @@ reader_upto_locked(struct pyio_reader *r, uint64_t nbytes)
     if (gather_all(r, 0, nbytes, &result) < 0) {
         return NULL;
     }
-    r->s.next = r->s.limit;
+    reader_drop(r);
     return pyio_result_finish(&result);
 }
 
@@ -502,13 +505,18 @@ reader_unread_locked(struct pyio_reader *r, const uint8_t *data, size_t nbytes)
 int
 reader_short_locked(struct pyio_reader *r, uint64_t nbytes, const char *what)
 {
+    struct data_short value = {.name = what, .expected = nbytes};
+
     /* A file is read again, for what the error shows of it. */
     if (r->positional
-        && reader_fill_locked(
-               r, (size_t)cio_min_u64(cio_min_u64(nbytes, r->s.capacity),
-                                      CIO_DATA_PARTIAL_NBYTES))
-               < 0) {
+        && (reader_fill_locked(
+                r, (size_t)cio_min_u64(nbytes, CIO_DATA_PARTIAL_NBYTES))
+                < 0
+            || reader_remaining_locked(r, &value.found) < 0)) {
         return -1;
     }
-    return raise_short(r, nbytes, stream_room(&r->s), NULL, 0, what);
+    value.head = r->s.next;
+    value.head_nbytes = stream_room(&r->s);
+    value.offset = reader_tell_locked(r);
+    return data_short_read(pyio_state_of(Py_TYPE(r)), &value);
 }

@@ -149,7 +149,7 @@ raise_skip(struct pyio_reader *r, uint64_t nbytes, const char *what)
 {
     const size_t at_hand = stream_room(&r->s);
     const struct data_short value = {
-        what, nbytes, r->s.next, NULL, at_hand, 0, reader_tell_locked(r)};
+        what, nbytes, r->s.next, NULL, at_hand, 0, reader_tell_locked(r), 0};
 
     return data_short_read(pyio_state_of(Py_TYPE(r)), &value);
 }
@@ -170,6 +170,9 @@ skip_by_reading(struct pyio_reader *r, uint64_t nbytes, const char *what)
             return -1;
         }
         found = cio_min_size(stream_room(&r->s), step);
+        if (found < step && left == nbytes) {
+            return raise_skip(r, nbytes, what); /* all of it is at hand */
+        }
         r->s.next += found;
         left -= found;
         if (found < step) {

@@ -174,9 +174,10 @@ data_short_read(struct pyio_state *st, const struct data_short *what)
                kept_nbytes - kept_head);
     }
     (void)pyio_raise(st->short_read_error,
-                     "%s at offset %lld: expected %llu bytes, found %zu",
+                     "%s at offset %lld: expected %llu bytes, found %llu",
                      what->name, (long long)what->offset,
-                     (unsigned long long)what->expected, found);
+                     (unsigned long long)what->expected,
+                     (unsigned long long)cio_max_u64(what->found, found));
     pyio_exception_attribute("partial", kept);
     pyio_exception_attribute("expected",
                              PyLong_FromUnsignedLongLong(what->expected));
