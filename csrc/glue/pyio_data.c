@@ -57,6 +57,19 @@ data_stream_init(struct data_stream *s, PyObject *byteorder,
     return 0;
 }
 
+int
+data_stream_hold(struct data_stream *s, PyObject *object)
+{
+    PyObject *const held =
+        s->kind == PYIO_STREAM_PATH ? PyOS_FSPath(object) : Py_NewRef(object);
+
+    if (held == NULL) {
+        return -1;
+    }
+    Py_XSETREF(s->object, held);
+    return 0;
+}
+
 /* ---------------------------------------------------------------- state */
 
 int

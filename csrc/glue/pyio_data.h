@@ -93,6 +93,8 @@ writer_pending(const struct pyio_writer *w)
 /* byteorder and buffer_size of a constructor; both may be NULL. */
 int data_stream_init(struct data_stream *s, PyObject *byteorder,
                      PyObject *buffer_size);
+/* Keeps the target or source; of a path what os.fspath says, as io does. */
+int data_stream_hold(struct data_stream *s, PyObject *object);
 /* ValueError when closed, detached or not initialised. */
 int data_stream_check(const struct data_stream *s);
 /* Lock and check. -1: not entered. */

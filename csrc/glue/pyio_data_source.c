@@ -198,7 +198,9 @@ reader_init(struct pyio_reader *r, PyObject *source, PyObject *byteorder,
     if (result < 0) {
         return -1;
     }
-    Py_XSETREF(s->object, Py_NewRef(source));
+    if (data_stream_hold(s, source) < 0) {
+        return -1;
+    }
     s->ready = true;
     return 0;
 }

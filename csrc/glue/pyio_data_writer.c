@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cio_bytes.h"
@@ -326,9 +327,14 @@ writer_init(struct pyio_writer *w, PyObject *target, PyObject *byteorder,
     struct data_stream *const s = &w->s;
     struct pyio_state *const st = pyio_state_of(Py_TYPE(w));
 
+    struct stat info;
+
     if (data_stream_init(s, byteorder, buffer_size) < 0
         || pyio_stream_classify(st, target, &s->kind, &s->fd) < 0) {
         return -1;
+    }
+    if (s->kind == PYIO_STREAM_FD && cio_sys->fstat(s->fd, &info) < 0) {
+        return data_stream_failed(s, errno, 0); /* as builtins.open does */
     }
     if (s->buffer == NULL) {
         s->buffer = cio_sys->malloc(s->capacity);
@@ -344,7 +350,9 @@ writer_init(struct pyio_writer *w, PyObject *target, PyObject *byteorder,
         }
         s->owns_fd = true;
     }
-    Py_XSETREF(s->object, Py_NewRef(target));
+    if (data_stream_hold(s, target) < 0) {
+        return -1;
+    }
     s->next = s->buffer;
     s->limit = s->unbuffered ? s->buffer : s->buffer + s->capacity;
     w->flushed = 0;
