@@ -47,6 +47,7 @@ struct pyio_archive {
     struct cio_buffer *window;
     uint64_t window_off;
     size_t window_nbytes;
+    bool window_reserved;
 };
 
 /* ---------------------------------------------------------------- archive */

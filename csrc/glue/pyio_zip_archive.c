@@ -21,14 +21,14 @@ raise_os(struct pyio_archive *archive, int sys_errno)
     return pyio_check(NULL, cio_done_sys(sys_errno, 0), &context);
 }
 
-/* Size and identity of a regular file; false where it is something else. */
-static bool
+/* Size and identity of a file: 1 regular, 0 something else, -1 an OSError. */
+static int
 look_at_file(struct pyio_archive *archive, int fd, mode_t *mode)
 {
     struct stat s;
 
     if (cio_sys->fstat(fd, &s) < 0) {
-        return false;
+        return raise_os(archive, errno);
     }
     *mode = s.st_mode;
     archive->file_nbytes = (uint64_t)s.st_size;
@@ -42,6 +42,7 @@ static int
 open_path(struct pyio_archive *archive, PyObject *path)
 {
     mode_t mode = 0;
+    int regular;
 
     archive->filename = PyOS_FSPath(path);
     if (archive->filename == NULL) {
@@ -52,7 +53,11 @@ open_path(struct pyio_archive *archive, PyObject *path)
         return -1;
     }
     archive->has_path = true;
-    if (!look_at_file(archive, archive->fd, &mode)) {
+    regular = look_at_file(archive, archive->fd, &mode);
+    if (regular < 0) {
+        return -1;
+    }
+    if (!regular) {
         if (S_ISDIR(mode)) {
             return raise_os(archive, EISDIR);
         }
@@ -124,13 +129,17 @@ take_file(struct pyio_state *st, struct pyio_archive *archive, PyObject *file)
 {
     enum pyio_stream_kind kind;
     mode_t mode;
-    int fd;
+    int fd, regular;
 
     if (pyio_stream_classify(st, file, &kind, &fd) < 0
         || take_name(archive, file) < 0) {
         return -1;
     }
-    if (fd >= 0 && look_at_file(archive, fd, &mode)) {
+    regular = fd < 0 ? 0 : look_at_file(archive, fd, &mode);
+    if (regular < 0) {
+        return -1;
+    }
+    if (regular) {
         if (kind != PYIO_STREAM_FD && flush_writer(st, file) < 0) {
             return -1;
         }
@@ -138,8 +147,8 @@ take_file(struct pyio_state *st, struct pyio_archive *archive, PyObject *file)
         if (archive->fd < 0) {
             return raise_os(archive, errno);
         }
-        (void)look_at_file(archive, fd, &mode);
-        return 0;
+        /* What was flushed counts. */
+        return look_at_file(archive, fd, &mode) < 0 ? -1 : 0;
     }
     archive->source = Py_NewRef(file);
     if (size_by_seek(file, &archive->file_nbytes) < 0) {
@@ -313,6 +322,23 @@ fetch_from_source(struct pyio_state *st, struct pyio_archive *archive,
     return result < 0 ? -1 : 0;
 }
 
+/* What was read ahead stays as long as all such bytes of the process stay
+ * under the pool's limit: hundreds of open archives must not keep a buffer
+ * each. */
+static void
+keep_window_if_it_fits(struct pyio_archive *archive)
+{
+    if (archive->window == NULL || archive->window_reserved) {
+        return;
+    }
+    archive->window_reserved = cio_entry_reserve(CIO_ZIP_AHEAD_NBYTES);
+    if (!archive->window_reserved) {
+        cio_buffer_give(archive->window);
+        archive->window = NULL;
+        archive->window_nbytes = 0;
+    }
+}
+
 struct positional {
     int fd;
     uint8_t *data;
@@ -362,6 +388,7 @@ pyio_archive_fetch(struct pyio_state *st, struct pyio_archive *archive,
         return -1;
     }
     result = fetch_from_source(st, archive, off, data, nbytes, got);
+    keep_window_if_it_fits(archive);
     pyio_lock_leave(&archive->lock);
     return result;
 }
