@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""inflate and Inflater beside zlib and gzip; the pool; engines that are forced."""
+"""inflate and Inflater beside zlib and gzip; the pool; engines that are forced.
+
+Length: they share the samples and the differential helpers.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * test_io.c - descriptors, slices, parallel reads, the chunk and a file's
  * position, the atomic file.
+ *
+ * Length   One folder of the core, one file of tests, one set of helpers.
  */
 #include <errno.h>
 #include <fcntl.h>
