@@ -231,6 +231,7 @@ ask_for_input(struct pyio_state *st, struct turn *t)
     struct pyio_reader *const r = t->r;
     size_t got;
 
+    t->starved = false;
     if (pyio_reader_ask(st, r, &got) < 0) {
         return -1;
     }
@@ -347,6 +348,7 @@ pyio_reader_fill_out(struct pyio_state *st, struct pyio_reader *r)
         /* The first bytes may tell that a larger window is of use. */
         room = cio_min_size(room, CIO_BGZF_BLOCK_NBYTES);
     }
+    r->decoder.first_came = false;
     result = pyio_reader_fill(st, r, out->data, room, true, &got);
     out->end = got; /* with an exception, too: it comes at the next read */
     return result < 0 ? -1 : got > 0;

@@ -155,7 +155,9 @@ gzip_get_mtime(PyObject *op, void *Py_UNUSED(closure))
     if (!r->decoder.has_mtime) {
         Py_RETURN_NONE;
     }
-    return PyLong_FromUnsignedLong(r->decoder.mtime);
+    /* Further headers may have been read ahead. */
+    return PyLong_FromUnsignedLong(
+        r->out.at < r->out.end ? r->decoder.first_mtime : r->decoder.mtime);
 }
 
 /* gzip's is the file that it opened, and callers ask its tell() how far they

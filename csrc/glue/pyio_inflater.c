@@ -183,8 +183,8 @@ keep_rest(struct inflater *self, const struct cio_span *span, size_t in_nbytes)
     if (PyBytes_GET_SIZE(self->tail) > 0 || (nbytes > 0 && !self->ended)) {
         /* Behind an end that had a tail before it, zlib's has there what is
          * unused: so have we. */
-        tail = PyBytes_FromStringAndSize((const char *)rest,
-                                         (Py_ssize_t)nbytes);
+        tail =
+            PyBytes_FromStringAndSize((const char *)rest, (Py_ssize_t)nbytes);
         if (tail == NULL) {
             return -1;
         }

@@ -169,6 +169,10 @@ cio_bgzf_step(struct cio_decoder *d, struct cio_span *span, unsigned threads)
         d->out_total += block->whole.out_nbytes;
         d->members++;
         d->mtime = block->mtime;
+        if (!d->first_came && block->whole.out_nbytes > 0) {
+            d->first_came = true;
+            d->first_mtime = d->mtime;
+        }
         d->has_mtime = d->bgzf = true;
         d->phase = CIO_PHASE_PADDING;
     }

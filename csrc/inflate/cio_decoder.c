@@ -247,6 +247,10 @@ data_came(struct cio_decoder *d, const uint8_t *data, size_t nbytes)
     } else if (d->format == CIO_FORMAT_ZLIB) {
         d->check = cio_adler32(d->check, data, nbytes);
     }
+    if (!d->first_came && nbytes > 0) {
+        d->first_came = true;
+        d->first_mtime = d->mtime;
+    }
     d->out_total += nbytes;
     d->member_out += nbytes;
 }

@@ -63,7 +63,10 @@ struct cio_decoder {
     uint64_t members; /* ended */
     uint32_t mtime;   /* of the last gzip header */
     bool has_mtime;
-    bool bgzf;            /* the last header had a block size */
+    uint32_t
+        first_mtime; /* that of the member where the first byte came from */
+    bool first_came; /* since the caller last set this to false */
+    bool bgzf;       /* the last header had a block size */
     size_t block_nbytes;  /* BGZF: the whole member; else 0 */
     size_t header_nbytes; /* of this member */
     enum cio_problem problem;

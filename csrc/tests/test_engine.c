@@ -204,7 +204,7 @@ stream_in_pieces(const struct sample *s, bool checked, uint32_t in_max,
         out_at += span.out_used;
         free(in);
         free(out);
-        if (draw(8) == 0 && status == CIO_OK) {
+        if (draw(64) == 0 && status == CIO_OK) {
             struct cio_inflater *other = cio_inflater_copy(inflater);
 
             CHECK(other != NULL);
