@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from transfer_help import CHUNK, KERNEL, Pipe, file_of, noise
 
+import pyio_chunked
 from pyio_chunked import Transfer, transfer
 
 DATA = noise(3 * CHUNK + 77)
@@ -487,3 +488,20 @@ def test_what_the_object_raises_propagates_with_progress(source):
         assert caught.value.source_offset == CHUNK
         assert caught.value.target_offset is None
         assert file.tell() == CHUNK
+
+
+def test_our_file_closed_by_another_thread(tmp_path, target):
+    """The number can't be taken by another file while bytes move."""
+    source = file_of(tmp_path / "source", noise(1 << 20) * 20)
+    file = pyio_chunked.open(source)
+    other = []
+
+    def progress(done, total):
+        if not other:
+            file.close()
+            other.append(os.open("/dev/null", os.O_RDONLY))
+
+    with pytest.raises(ValueError, match="closed"):  # its position can't be set any more
+        transfer(file, target, progress=progress)
+    assert target.read_bytes() == source.read_bytes()
+    os.close(other[0])

@@ -27,6 +27,7 @@ struct pyio_end {
     enum pyio_stream_kind kind;
     int fd;
     bool opened;    /* from a path; closed by us */
+    bool held;      /* a File's descriptor, kept open until pyio_end_close */
     bool made;      /* a target path that didn't exist before */
     bool seeks;     /* the object's own seek() says where it ends */
     int64_t given;  /* the offset argument; -1: none */

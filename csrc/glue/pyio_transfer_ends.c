@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "glue/pyio_file.h"
+
 void
 pyio_end_init(struct pyio_end *end, PyObject *object)
 {
@@ -26,6 +28,14 @@ pyio_end_classify(struct pyio_state *st, struct pyio_end *end)
     if (end->kind == PYIO_STREAM_PATH) {
         end->path = PyOS_FSPath(end->object);
         return end->path == NULL ? -1 : 0;
+    }
+    /* Whoever closes the File meanwhile must not let the number be taken by
+     * another file. */
+    if (end->kind == PYIO_STREAM_FILE) {
+        if (pyio_file_hold((struct pyio_file *)end->object) < 0) {
+            return -1;
+        }
+        end->held = true;
     }
     return 0;
 }
@@ -460,6 +470,10 @@ pyio_end_close(struct pyio_end *end)
     if (end->opened) {
         result = pyio_close(end->fd);
         end->opened = false;
+    }
+    if (end->held) {
+        pyio_file_release((struct pyio_file *)end->object);
+        end->held = false;
     }
     Py_CLEAR(end->path);
     return result;

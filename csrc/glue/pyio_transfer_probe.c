@@ -30,7 +30,7 @@ is_plain(PyObject *mod, PyObject *object)
     if (pyio_end_classify(st, &end) < 0) {
         return NULL;
     }
-    Py_CLEAR(end.path);
+    (void)pyio_end_close(&end);
     is = end.kind == PYIO_STREAM_OBJECT ? pyio_is_bytes_io(object)
                                         : end.kind != PYIO_STREAM_PATH;
     return is < 0 ? NULL : PyBool_FromLong(is);
@@ -148,8 +148,8 @@ probe(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
         }
     }
 out:
-    Py_CLEAR(source.path);
-    Py_CLEAR(target.path);
+    (void)pyio_end_close(&source);
+    (void)pyio_end_close(&target);
     return result;
 }
 
