@@ -231,23 +231,33 @@ def test_a_file_that_grows(path):
 
 
 def test_a_file_that_grows_while_it_is_read(path):
-    stop = threading.Event()
+    """What was there when it was looked at, and an end."""
+    with open(path, "ab", buffering=0) as more:
+        for size in (len(DATA), 17 << 20):
+            os.truncate(path, size)
+            stop = threading.Event()
 
-    def grow() -> None:
-        with open(path, "ab", buffering=0) as more:
-            # Bounded: a busy machine must not read what it wrote all day.
-            for _ in range(2_000):
-                if stop.wait(0.0002):
-                    break
-                more.write(DATA[:4096])
+            def grow(stop: Any = stop, size: int = size) -> None:
+                while not stop.is_set() and path.stat().st_size < size + (64 << 20):
+                    more.write(DATA[:65_536])
 
-    thread = threading.Thread(target=grow)
-    thread.start()
-    for _ in range(50):
-        size = path.stat().st_size
-        assert len(pyio_chunked.read_bytes(path)) >= size
-    stop.set()
-    thread.join()
+            thread = threading.Thread(target=grow)
+            thread.start()
+            for _ in range(5):
+                before = path.stat().st_size
+                assert len(pyio_chunked.read_bytes(path)) >= before
+            stop.set()
+            thread.join()
+
+
+def test_growth_is_followed_once(path):
+    """A writer that is always ahead can't keep a reader for ever."""
+    with open(path, "ab", buffering=0) as more, pyio_chunked.open(path) as file:
+        assert file.read(1) == DATA[:1]
+        more.write(b"more")
+        _core._fault_count()
+        assert file.read() == DATA[1:] + b"more"
+        assert _core._fault_calls().get("fstat", 0) <= 2
 
 
 @pytest.mark.parametrize("length", [len(DATA), 24 << 20])

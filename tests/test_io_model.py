@@ -62,7 +62,7 @@ class Peer:
         if not self.file.readable():
             raise io.UnsupportedOperation
         self.file.flush()
-        return os.pread(self.file.fileno(), 1000 if size < 0 else size, offset)
+        return os.pread(self.file.fileno(), 1 << 20 if size < 0 else size, offset)
 
     def pwrite(self, piece: bytes, offset: int) -> int:
         if not self.file.writable() or "a" in self.file.mode:
@@ -100,7 +100,7 @@ def run(file: Any, operation: tuple[Any, ...], peer: Peer | None) -> Any:
         return list(file.chunks(*arguments))
     if peer is not None:
         if arguments == [2**40]:  # the peer would allocate it
-            arguments = [1000]
+            arguments = [1 << 20]
         if name in ("pread", "pwrite"):
             return getattr(peer, name)(*arguments)
         if name == "sync":
@@ -140,13 +140,30 @@ def agree(operation: tuple[Any, ...], ours: Any, theirs: Any) -> None:
         assert ours == theirs
 
 
+def scaled(operation: tuple[Any, ...], scale: int) -> tuple[Any, ...]:
+    """The same with larger pieces: whence and 2**40 stay what they are."""
+    name, *arguments = operation
+    larger = [
+        [part * scale for part in a] if isinstance(a, list)
+        else a if a is None or a == 2**40 or a == -1
+        else a * scale
+        for a in arguments
+    ]  # fmt: skip
+    if name == "seek":
+        larger[1] = arguments[1]
+    return (name, *larger)
+
+
+@pytest.mark.parametrize("scale", [1, 1_000])
 @pytest.mark.parametrize("mode", MODES)
 @given(
     initial=st.binary(max_size=100) | st.text("abc\n", max_size=100).map(str.encode),
     chunk=st.integers(1, 40),
     script=st.lists(operations, max_size=25),
 )
-def test_same_as_builtin(mode, initial, chunk, script):
+def test_same_as_builtin(mode, scale, initial, chunk, script):
+    initial, chunk = initial * scale, chunk * scale
+    script = [scaled(operation, scale) for operation in script]
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, name) for name in ("ours", "theirs")]
         if "x" not in mode:

@@ -400,8 +400,8 @@ static PyMethodDef file_methods[] = {
          "shorter."),
     FAST("write", pyio_file_write, 0,
          "write($self, data, /)\n--\n\n"
-         "All of data, gathered in the chunk when it is small, else straight "
-         "to the\nfile. OSError has `transferred`, BlockingIOError "
+         "All of data, gathered in the chunk or, from chunk_size on, straight "
+         "to\nthe file. OSError has `transferred`, BlockingIOError "
          "characters_written."),
     PLAIN("writelines", pyio_file_writelines, METH_O,
           "writelines($self, lines, /)\n--\n\nWrite each of the buffers."),

@@ -68,6 +68,46 @@ write_detached(void *argument)
     return cio_write_step(argument);
 }
 
+/* So that more can be put behind bytes that are only lent. */
+static bool
+own_pending(struct pyio_file *self)
+{
+    if (!cio_file_own(&self->core)) {
+        return false;
+    }
+    Py_CLEAR(self->stash);
+    return true;
+}
+
+/* Into the chunk, where there is room. Large bytes are not copied but kept: a
+ * copy would cost as much as the write that follows. */
+static bool
+gather(struct pyio_file *self, const void *data, size_t nbytes,
+       PyObject *owner)
+{
+    struct cio_file *file = &self->core;
+
+    if (nbytes >= file->chunk_nbytes) {
+        return false;
+    }
+    if (nbytes >= CIO_ADOPT_NBYTES && file->chunk.data == NULL
+        && PyBytes_CheckExact(owner)) {
+        cio_file_adopt(file, data, nbytes);
+        Py_XSETREF(self->stash, Py_NewRef(owner));
+        return true;
+    }
+    if (file->chunk.adopted
+        && (nbytes > file->chunk_nbytes - cio_file_pending(file)
+            || !own_pending(self))) {
+        return false;
+    }
+    if (nbytes > cio_file_room(file)) {
+        return false;
+    }
+    cio_file_put(file, data, nbytes);
+    return true;
+}
+
 /* As much as there is room for; the rest can't be had without waiting. */
 static Py_ssize_t
 buffer_some(struct pyio_file *self, const uint8_t *data, size_t nbytes,
@@ -76,6 +116,9 @@ buffer_some(struct pyio_file *self, const uint8_t *data, size_t nbytes,
     struct cio_chunk *chunk = &self->core.chunk;
     size_t n;
 
+    if (chunk->adopted && !own_pending(self)) {
+        return raise_blocking(self, written);
+    }
     if (chunk->begin > 0) { /* a flush wrote some of it */
         memmove(chunk->data, chunk->data + chunk->begin,
                 cio_chunk_held(chunk));
@@ -92,21 +135,11 @@ buffer_some(struct pyio_file *self, const uint8_t *data, size_t nbytes,
     return (Py_ssize_t)nbytes;
 }
 
-/* From here a write goes straight to the file: the call costs less than the
- * copy. A larger chunk was asked for to gather more. */
-static size_t
-direct_nbytes(const struct cio_file *file)
-{
-    const size_t share = file->chunk_nbytes / CIO_WRITE_DIRECT_SHARE;
-
-    return cio_min_size(file->chunk_nbytes, share > CIO_WRITE_DIRECT_NBYTES
-                                                ? share
-                                                : CIO_WRITE_DIRECT_NBYTES);
-}
-
-/* Not all of it fits, or it is large: first what is pending, then the data. */
+/* Not all of it fits: first what is pending, then the data itself, of which
+ * less than a chunk stays. */
 static Py_ssize_t
-write_through(struct pyio_file *self, const uint8_t *data, size_t nbytes)
+write_through(struct pyio_file *self, const uint8_t *data, size_t nbytes,
+              PyObject *owner)
 {
     struct cio_move move = {.fd = self->core.fd,
                             .off = CIO_OWN_OFFSET,
@@ -124,26 +157,22 @@ write_through(struct pyio_file *self, const uint8_t *data, size_t nbytes)
             return pyio_file_check(self, done, 0);
         }
     }
-    if (nbytes >= direct_nbytes(&self->core)) {
-        done = pyio_run_slices(&slices);
-        if (would_block(done)) {
-            return buffer_some(self, data, nbytes, (size_t)done.nbytes);
-        }
-        if (pyio_file_check(self, done, (int64_t)done.nbytes) < 0) {
-            return -1;
-        }
-    } else if (cio_file_room(&self->core) < nbytes) {
-        (void)PyErr_NoMemory();
-        return -1;
-    } else {
-        cio_file_put(&self->core, data, nbytes);
+    if (gather(self, data, nbytes, owner)) {
+        return (Py_ssize_t)nbytes;
     }
-    return (Py_ssize_t)nbytes;
+    done = pyio_run_slices(&slices);
+    if (would_block(done)) {
+        return buffer_some(self, data, nbytes, (size_t)done.nbytes);
+    }
+    return pyio_file_check(self, done, (int64_t)done.nbytes) < 0
+               ? -1
+               : (Py_ssize_t)nbytes;
 }
 
 /* Under the lock; the count, or -1. */
 static Py_ssize_t
-write_bytes(struct pyio_file *self, const void *data, size_t nbytes)
+write_bytes(struct pyio_file *self, const void *data, size_t nbytes,
+            PyObject *owner)
 {
     if (nbytes == 0) {
         return 0;
@@ -152,13 +181,10 @@ write_bytes(struct pyio_file *self, const void *data, size_t nbytes)
         && pyio_file_check(self, cio_file_drop_ahead(&self->core), 0) < 0) {
         return -1;
     }
-    if ((self->core.dirty ? nbytes < self->core.chunk_nbytes
-                          : nbytes < direct_nbytes(&self->core))
-        && nbytes <= cio_file_room(&self->core)) {
-        cio_file_put(&self->core, data, nbytes);
+    if (gather(self, data, nbytes, owner)) {
         return (Py_ssize_t)nbytes;
     }
-    return write_through(self, data, nbytes);
+    return write_through(self, data, nbytes, owner);
 }
 
 static Py_ssize_t
@@ -176,7 +202,7 @@ write_object(struct pyio_file *self, PyObject *data)
     }
     put = pyio_file_enter(self);
     if (put == 0) {
-        put = write_bytes(self, view.buf, (size_t)view.len);
+        put = write_bytes(self, view.buf, (size_t)view.len, data);
         pyio_file_leave(self);
     }
     PyBuffer_Release(&view);

@@ -121,7 +121,7 @@ pyio_fill(struct cio_file *file)
  * no such memory, it grows with what arrives instead. */
 static int
 first_capacity(struct cio_file *file, size_t ahead, size_t limit,
-               struct pyio_result *result)
+               struct pyio_result *result, bool *known)
 {
     uint64_t rest = cio_file_rest_seen(file);
     size_t capacity;
@@ -132,6 +132,7 @@ first_capacity(struct cio_file *file, size_t ahead, size_t limit,
     if (rest == 0 || rest > TRUST_SIZE_NBYTES) {
         rest = cio_file_rest_now(file);
     }
+    *known = rest > 0;
     if (rest == 0) {
         capacity = cio_min_size(limit, ahead + CIO_GROW_FIRST_NBYTES);
         return pyio_result_init(result, capacity);
@@ -153,8 +154,9 @@ pyio_read_result(struct cio_file *file, size_t limit, unsigned threads,
 {
     const size_t ahead = cio_min_size(cio_file_ahead(file), limit);
     struct cio_done done = cio_done_of(CIO_OK, 0);
+    bool known = false;
 
-    if (first_capacity(file, ahead, limit, result) < 0) {
+    if (first_capacity(file, ahead, limit, result, &known) < 0) {
         PyErr_Clear();
         return cio_done_of(CIO_ERR_NOMEM, 0);
     }
@@ -170,6 +172,13 @@ pyio_read_result(struct cio_file *file, size_t limit, unsigned threads,
         done = pyio_read_memory(file, result->data + result->nbytes, want,
                                 threads);
         result->nbytes += done.nbytes;
+        if (result->nbytes > result->capacity && known) {
+            /* It grew since it was asked. Once more, and no further: a writer
+             * may be faster than we are for ever. */
+            known = false;
+            limit = (size_t)cio_min_u64(limit, result->nbytes
+                                                   + cio_file_rest_now(file));
+        }
         if (result->nbytes > result->capacity
             && pyio_result_grow(result, limit) < 0) {
             PyErr_Clear();

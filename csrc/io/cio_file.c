@@ -221,6 +221,32 @@ cio_file_put(struct cio_file *file, const void *data, size_t nbytes)
     file->dirty = true;
 }
 
+void
+cio_file_adopt(struct cio_file *file, const void *data, size_t nbytes)
+{
+    cio_chunk_adopt(&file->chunk, (uint8_t *)(uintptr_t)data, nbytes);
+    file->dirty = true;
+}
+
+bool
+cio_file_own(struct cio_file *file)
+{
+    const struct cio_chunk kept = file->chunk;
+    const size_t held = cio_chunk_held(&kept);
+    struct cio_chunk own;
+
+    if (!kept.adopted) {
+        return true;
+    }
+    if (!cio_chunk_take(&own, file->chunk_nbytes)) {
+        return false;
+    }
+    memcpy(own.data, kept.data + kept.begin, held);
+    own.end = held;
+    file->chunk = own;
+    return true;
+}
+
 struct cio_done
 cio_file_flush(struct cio_file *file)
 {

@@ -90,6 +90,13 @@ uint64_t cio_file_rest_now(const struct cio_file *file);
 /* Room in the chunk; 0 where a take failed. */
 size_t cio_file_room(struct cio_file *file);
 void cio_file_put(struct cio_file *file, const void *data, size_t nbytes);
+/* Instead of a copy: memory of the caller's is what is pending, fewer than
+ * chunk_nbytes, and stays as it is until the chunk no longer holds it
+ * (data == NULL, or cio_file_own). The chunk is empty. */
+void cio_file_adopt(struct cio_file *file, const void *data, size_t nbytes);
+/* Copies what was adopted, so that more may be put behind it; false: no
+ * memory. Fine where nothing was. */
+bool cio_file_own(struct cio_file *file);
 /* One write of what is pending; CIO_MORE while bytes are left, CIO_OK when
  * none are. */
 struct cio_done cio_file_flush(struct cio_file *file);
