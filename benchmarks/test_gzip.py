@@ -221,7 +221,9 @@ def test_lines(text: bytes, tmp_path: Path) -> None:
             {"gzip": (lambda: count(gzip.open, "rt"), 2)}, len(part))  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "wbits", "wanted"), [("zlib", 15, 2.3), ("gzip", 31, 2.3), ("raw", -15, 1.0)])
+@pytest.mark.parametrize(
+    ("name", "wbits", "wanted"), [("zlib", 15, 2.3), ("gzip", 31, 2.3), ("raw", -15, 1.0)]
+)
 def test_inflater(text: bytes, name: str, wbits: int, wanted: float) -> None:
     part = text[:20_000_000]
     packer = zlib.compressobj(6, zlib.DEFLATED, wbits)

@@ -99,7 +99,9 @@ def show(what: str, ours: float, peer: float, bar: str, ratio: float) -> None:
     print(f"\n{what}: {ours * 1e3:.2f} ms, peer {peer * 1e3:.2f} ms, {ratio:.2f}x (bar {bar})")
 
 
-def extract_into(folder: Path, archive: Path) -> tuple[Callable[[], float], Callable[[], float], Callable[[], float]]:
+def extract_into(
+    folder: Path, archive: Path
+) -> tuple[Callable[[], float], Callable[[], float], Callable[[], float]]:
     numbers = itertools.count()
     program = folder / "floor"
     (folder / "floor.c").write_text(FLOOR)

@@ -287,7 +287,13 @@ add("entry inside another", "overlap", lambda: _quoted(), "read 0 | read", rules
 add("local extra over the next entry", "overlap", lambda: _extra_over(), "read 0 | read", rules=("overlap",))
 add("entry over the directory", "overlap", lambda: archive([a(csize=len(deflate(TEXT)) + 10)]), "read 0",
     rules=("overlap",))  # fmt: skip
-add("offset inside the directory", "overlap", lambda: _into_directory(), "read 1 | read 1 | read", rules=("overlap",))
+add(
+    "offset inside the directory",
+    "overlap",
+    lambda: _into_directory(),
+    "read 1 | read 1 | read",
+    rules=("overlap",),
+)
 add("offset behind the file", "overlap", lambda: archive([a(), b(offset=10**6)]), "read 1 | read 1 | read",
     rules=("overlap",))  # fmt: skip
 add("offset 2^63", "overlap", lambda: archive(

@@ -346,7 +346,9 @@ def test_reading_model(draw):
     ours, theirs = GzipFile(fileobj=source), io.BytesIO(data)
     sizes = st.one_of(st.integers(-1, 40), st.sampled_from([8192, 65535, 65536, 70_000, 300_000, 2**40]))
     for _ in range(draw.draw(st.integers(1, 12))):
-        call = draw.draw(st.sampled_from(["read", "readline", "readinto", "read1", "peek", "seek", "next", "tell"]))
+        call = draw.draw(
+            st.sampled_from(["read", "readline", "readinto", "read1", "peek", "seek", "next", "tell"])
+        )
         size = draw.draw(sizes)
         if call in ("read", "readline"):
             assert getattr(ours, call)(size) == getattr(theirs, call)(size)
@@ -456,7 +458,10 @@ def test_padding_garbage_and_empty_members():
     data = text(300)
     for packed in (empty, empty * 50, empty + bytes(100) + gzip.compress(data) + empty, b""):
         for piece in (1, 100, 1 << 30):
-            assert GzipFile(fileobj=Raw(packed, piece)).read() == gzip.GzipFile(fileobj=io.BytesIO(packed)).read()
+            assert (
+                GzipFile(fileobj=Raw(packed, piece)).read()
+                == gzip.GzipFile(fileobj=io.BytesIO(packed)).read()
+            )
     reader = GzipFile(fileobj=io.BytesIO(gzip.compress(data) + b"garbage"))
     assert reader.read(300) == data
     for _ in range(2):
@@ -574,7 +579,10 @@ def test_bgzf_that_is_damaged_or_mixed(threads, tmp_path):
         bad = bytearray(packed)
         bad[at] ^= 0x55
         place.write_bytes(bad)
-        with GzipFile(place, threads=threads) as reader, pytest.raises((gzip.BadGzipFile, zlib.error, EOFError)):
+        with (
+            GzipFile(place, threads=threads) as reader,
+            pytest.raises((gzip.BadGzipFile, zlib.error, EOFError)),
+        ):
             reader.read()
     for cut in (5, 17, 18, 20000, len(packed) - 28, len(packed) - 1):
         place.write_bytes(packed[:cut])

@@ -64,7 +64,7 @@ def test_bounds_of_output(format):
 
 def test_a_bomb_takes_no_memory():
     packed = pack(bytes(200 << 20), "gzip", 9)
-    code = f"""
+    code = """
 import resource, sys, pyio_chunked
 packed = sys.stdin.buffer.read()
 pyio_chunked.inflate(packed[:0], "gzip")
@@ -104,7 +104,10 @@ for call in (
     os.write(fd, forged)
     try:
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code, path], input=forged, capture_output=True, pass_fds=[fd]
+            [sys.executable, "-W", "ignore", "-c", code, path],
+            input=forged,
+            capture_output=True,
+            pass_fds=[fd],
         )
     finally:
         os.close(fd)
@@ -244,7 +247,9 @@ def test_distance_of_32768():
             packed = pack(data, format, level)
             assert inflate(packed, format) == data
             inflater = Inflater(WBITS[format])
-            assert b"".join(inflater.decompress(packed[i : i + 100]) for i in range(0, len(packed), 100)) == data
+            assert (
+                b"".join(inflater.decompress(packed[i : i + 100]) for i in range(0, len(packed), 100)) == data
+            )
 
 
 def test_arguments():

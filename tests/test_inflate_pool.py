@@ -17,7 +17,6 @@ from inflate_help import WBITS, pack, text
 import pyio_chunked
 from pyio_chunked import Inflater, inflate, pool
 
-
 # ---------------------------------------------------------------- the pool
 
 
