@@ -33,8 +33,9 @@ FIRST_BUILD_ONLY = "large consumers run in the first build only"
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-# Its blocks show how code of this tree looks.
-NOT_FOR_USERS = {"CONTRIBUTING.md"}
+# The blocks of the first show how code of this tree looks, those of the
+# second run in test_data_recipes.py, which writes what they read.
+ELSEWHERE = {"CONTRIBUTING.md", "data.md"}
 LARGE = {"pandas", "polars", "pyarrow", "duckdb", "zarr", "dask", "matplotlib"}
 
 BLOCK = re.compile(
@@ -151,7 +152,7 @@ def ids(paths: list[Path]) -> list[str]:
 @pytest.mark.filterwarnings("default")  # of pandas and zarr, which write the files
 def test_python_of_a_page(page, tmp_path):
     codes = [code for full, code in blocks(page, "python") if full is None]
-    if page.name in NOT_FOR_USERS:
+    if page.name in ELSEWHERE:
         codes = []
     modules = set().union(*map(modules_of, codes), set())
     need(modules)
