@@ -364,7 +364,9 @@ gather_all(struct pyio_reader *r, size_t skip, uint64_t nbytes,
         return -1;
     }
     result->nbytes = (size_t)cio_min_u64(stream_room(&r->s) - skip, nbytes);
-    memcpy(result->data, r->s.next + skip, result->nbytes);
+    if (result->nbytes != 0) {
+        memcpy(result->data, r->s.next + skip, result->nbytes);
+    }
     if (gather(r, result, nbytes) == 0) {
         return 0;
     }
@@ -490,7 +492,9 @@ reader_unread_locked(struct pyio_reader *r, const uint8_t *data, size_t nbytes)
         (void)PyErr_NoMemory();
         return -1;
     }
-    memcpy(memory, data, nbytes);
+    if (nbytes != 0) { /* no bytes may lie nowhere */
+        memcpy(memory, data, nbytes);
+    }
     if (at_hand != 0) {
         memcpy(memory + nbytes, s->next, at_hand);
     }
