@@ -385,6 +385,23 @@ walk_entry(struct cio_directory *directory, struct pending *pending,
     return status;
 }
 
+/* A count that lied has made the array grow past what is needed. */
+static void
+trim_members(struct cio_directory *directory)
+{
+    void *less;
+
+    if (directory->count == 0 || directory->count == directory->capacity) {
+        return;
+    }
+    less = cio_sys->realloc(directory->members,
+                            directory->count * sizeof *directory->members);
+    if (less != NULL) {
+        directory->members = less;
+        directory->capacity = directory->count;
+    }
+}
+
 enum cio_status
 cio_directory_walk(struct cio_directory *directory,
                    struct cio_zip_problem *problem)
@@ -423,7 +440,11 @@ cio_directory_walk(struct cio_directory *directory,
     if (status != CIO_OK) {
         return status;
     }
-    return directory->walked < directory->end.dir_nbytes ? CIO_MORE : CIO_OK;
+    if (directory->walked < directory->end.dir_nbytes) {
+        return CIO_MORE;
+    }
+    trim_members(directory);
+    return CIO_OK;
 }
 
 enum cio_status

@@ -297,7 +297,7 @@ inflate_entry(const struct cio_entry *entry, const uint8_t *data, uint8_t *out,
         .in_nbytes = (size_t)entry->compressed_nbytes,
         .out = out,
         .out_nbytes = (size_t)entry->nbytes,
-        .checked = true,
+        .checked = entry->nbytes > 0, /* no byte: no checksum */
     };
     enum cio_status status = cio_inflate_whole(&whole);
     /* A stream without its last block is all right for zipfile, if its bytes

@@ -118,6 +118,7 @@ lease(struct cio_entry_stream *stream)
 {
     const uint64_t fast = cio_inflater_nbytes(true) + CIO_CHUNK_NBYTES;
     const bool checked = stream->entry.verify && stream->unbroken
+                         && stream->entry.nbytes > 0
                          && cio_entry_reserve(2 * fast);
 
     stream->reserved = checked ? 2 * fast : 0;

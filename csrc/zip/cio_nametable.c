@@ -142,7 +142,8 @@ cio_nametable_name(const struct cio_directory *directory, uint32_t index,
     if (m->flags & CIO_ZIP_MEMBER_RENAMED) {
         const struct cio_zip_alias *const alias = find_alias(directory, index);
 
-        *name = directory->names + alias->off;
+        /* Where all aliases are empty there is no memory for them. */
+        *name = alias->nbytes == 0 ? entry : directory->names + alias->off;
         *nbytes = alias->nbytes;
         return;
     }
