@@ -77,6 +77,15 @@ def test_mapped_from_its_threshold_on_where_direct_is_refused(tmp_path, more):
     assert (tmp_path / "target").read_bytes() == data
 
 
+def test_append_errors_tell_the_position_in_the_file(source, target):
+    target.write_bytes(b"old")
+    with open(target, "ab") as file, fault("write", error=errno.ENOSPC, first=2):
+        with pytest.raises(OSError) as caught:
+            transfer(source, file, chunk_size=1000)
+    assert (caught.value.transferred, caught.value.source_offset) == (1000, 1000)
+    assert caught.value.target_offset == 1003
+
+
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_mapped_from_its_threshold_on_where_direct_fails(tmp_path, target, more):
     data = noise(100_000 + more)

@@ -466,8 +466,27 @@ PyDoc_STRVAR(
     "transfer($module, source, target, count=None, *, source_offset=None,\n"
     "         target_offset=None, method='auto', threshold=None,\n"
     "         chunk_size=None, sparse='never', progress=None)\n--\n\n"
-    "Move up to count bytes (None: to the source's end) and return a "
-    "Transfer.");
+    "Move up to count bytes (None: to the source's end); return a Transfer.\n"
+    "\n"
+    "source and target are paths, descriptors, sockets or binary file\n"
+    "objects; text is a TypeError. Without an offset the position of an end\n"
+    "is used, buffered bytes counted, and ends behind the last byte moved;\n"
+    "with one it stays where it is. A path target is made, and emptied\n"
+    "unless target_offset is given.\n\n"
+    "method: 'auto', or one of 'reflink', 'copy_file_range', 'sendfile',\n"
+    "'splice', 'mapped', 'chunked', which then has to serve\n"
+    "(io.UnsupportedOperation, or the kernel's OSError). threshold: bytes\n"
+    "from which 'mapped' may be used (None: thresholds().mapped).\n"
+    "chunk_size: bytes of one read in 'chunked', 256 KiB at most. sparse:\n"
+    "'auto' keeps holes, 'always' also makes holes of blocks of zeros,\n"
+    "'never' fills them. progress: called with (bytes done, bytes in all or\n"
+    "None), at most every 50 ms and once at the end; True is a tqdm bar.\n\n"
+    "OSError, and what a signal handler or progress raises, carry\n"
+    "transferred, source_offset and target_offset (positions reached, None\n"
+    "where an end has none) and, of a source that can't seek, partial: bytes\n"
+    "that were read and not written. ValueError: overlapping ranges of one\n"
+    "descriptor, an endless device without a count. shutil.SameFileError:\n"
+    "both are one file, before anything is truncated.");
 
 static PyObject *
 transfer(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,

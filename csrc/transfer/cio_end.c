@@ -92,7 +92,8 @@ cio_end_open(struct cio_end *end, int fd, enum cio_offset_rule rule,
         return cio_done_sys(errno, 0);
     }
     end->first = end->own;
-    end->off = (uint64_t)end->own;
+    /* Writes in append mode begin at the end, wherever the offset stands. */
+    end->off = end->append ? end->size : (uint64_t)end->own;
     return cio_done_of(CIO_OK, 0);
 }
 
