@@ -115,9 +115,13 @@ class Extracting:
             )
             if leftovers or folders:
                 rest = _Rest(self, _core._Tree(fd, target), pwd, done, total, progress)
-                rest.extract(leftovers, preserve, symlinks)
-                for item in reversed(folders):
-                    rest.tree.attributes(*item)
+                try:
+                    rest.extract(leftovers, preserve, symlinks)
+                    for item in reversed(folders):
+                        rest.tree.attributes(*item)
+                except BaseException as error:
+                    error.transferred = rest.done  # type: ignore[attr-defined]
+                    raise
                 done = rest.done
             if failure is not None:
                 raise failure
@@ -162,9 +166,8 @@ class _Rest:
                     self.done += len(data)
                     self._report()
                 self.tree.finish(*attributes)
-            except BaseException as error:
+            except BaseException:
                 self.tree.drop()
-                error.transferred = self.done  # type: ignore[attr-defined]
                 raise
 
     def _link(self, info: zipfile.ZipInfo, path: bytes) -> None:

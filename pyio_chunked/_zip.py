@@ -168,11 +168,13 @@ class ZipFile(Extracting, _ZipReader):
 
     def _read_special(self, name: Any, pwd: bytes | None, verify: bool) -> bytes:
         with self._open_special(name, pwd, verify) as stream:
-            data: bytes = stream.readall()
+            data: bytes = stream.readall() if hasattr(stream, "readall") else stream.read()
         return data
 
     def _open_special(self, name: Any, pwd: bytes | None, verify: bool) -> Any:
         info = name if isinstance(name, zipfile.ZipInfo) else self.getinfo(name)
+        if info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            return self.open(name, pwd=pwd)  # encrypted, out of a batch
         raw = self._open_raw(name, pwd)
         try:
             from pyio_chunked._methods import MethodReader

@@ -261,3 +261,11 @@ def test_html_of_hostile_names():
         html = zf._repr_html_() if hasattr(zf, "_repr_html_") else ""
         assert "<script>" not in html and 'd="x' not in html
         assert zf.testzip() is None
+
+
+def test_the_page_of_verdicts_is_this_corpus():
+    page = (Path(__file__).parent.parent / "docs" / "hostile.md").read_text()
+    from hostile_peers import ours
+
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")][1:]
+    assert [row[1:4] for row in rows] == [[ours(h, p) for p in PROFILES] for h in CORPUS]

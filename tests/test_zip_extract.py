@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
+import signal
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -17,7 +20,7 @@ import pytest
 from hostile_build import STORED, M, archive
 
 import pyio_chunked
-from pyio_chunked import SAFE_LIMITS, LimitError, Limits, ZipFile
+from pyio_chunked import SAFE_LIMITS, LimitError, Limits, ZipFile, _core
 
 
 @pytest.fixture
@@ -292,8 +295,6 @@ def test_the_default_limits_are_safe_ones(tmp_path, target):
 
 
 def test_passwords(tmp_path, target):
-    import subprocess
-
     (tmp_path / "f").write_bytes(b"secret words " * 5000)
     subprocess.run(["zip", "-q", "-P", "right", "a.zip", "f"], cwd=tmp_path, check=True)
     with ZipFile(tmp_path / "a.zip") as zf:
@@ -422,3 +423,153 @@ def test_path(tmp_path):
     assert isinstance(ours / "d", pyio_chunked.Path)
     reference.root.close()
     ours.root.close()
+
+
+CALLS = {
+    "openat": errno.EIO,
+    "write": errno.ENOSPC,
+    "close": errno.EIO,
+    "pread": errno.EIO,
+    "mkdirat": errno.EACCES,
+    "fchmod": errno.EPERM,
+    "futimens": errno.EPERM,
+    "renameat": errno.EIO,
+    "fstatat": errno.EIO,
+    "getrandom": errno.ENOSYS,
+    "malloc": errno.ENOMEM,
+    "calloc": errno.ENOMEM,
+    "realloc": errno.ENOMEM,
+    "thread_start": errno.EAGAIN,
+}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("call", CALLS)
+def test_each_call_fails_once(tmp_path, call, workers):
+    """An error that says what it was about, or success: never half a file, a descriptor or pooled memory left."""
+    members = {
+        "d/e/f": b"1" * 500,
+        "big": os.urandom(1 << 19),
+        "over": b"new" * 100,
+        "g/": b"",
+        "g/h": b"2" * 90000,
+    }
+    path = make(tmp_path / "a.zip", members)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    failed = 0
+    for k in range(1, 30):
+        target = tmp_path / f"in{k}"
+        target.mkdir()
+        (target / "over").write_bytes(b"old")
+        with ZipFile(path) as zf:
+            zf.read("over")
+            pyio_chunked.pool.trim()
+            _core._fault_add(call, error=CALLS[call], first=k)
+            try:
+                zf.extractall(target, workers=workers, preserve=True)
+            except OSError as error:
+                failed += 1
+                assert error.errno in (CALLS[call], errno.ELOOP)
+                assert error.filename
+                assert error.transferred >= 0
+            except MemoryError:
+                failed += 1
+            else:
+                made = tree(target)
+                assert made.pop("g", None) is None
+                assert made == {name: data for name, data in members.items() if name != "g/"}
+            reached = _core._fault_calls().get(call, 0) >= k
+            _core._fault_clear()
+        for name, data in tree(target).items():
+            assert data is None or data == members[name] or (name, data) == ("over", b"old"), name
+        if not reached:
+            break
+    assert failed > 0 or call in ("thread_start", "calloc", "realloc")
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert pyio_chunked.pool.stats().in_use == 0
+
+
+@pytest.mark.parametrize("size", [1, 7, 4096])
+def test_short_writes_and_reads(tmp_path, target, size):
+    members = {"a": os.urandom(30000), "b": os.urandom(9000)}
+    path = make(tmp_path / "a.zip", members)
+    with ZipFile(path) as zf:
+        _core._fault_add("write", max_nbytes=size, times=10**6)
+        _core._fault_add("pread", max_nbytes=max(size, 200), times=10**6)
+        zf.extractall(target, workers=2)
+    _core._fault_clear()
+    assert tree(target) == members
+
+
+def test_a_signal_stops_the_work(tmp_path, target):
+    path = make(tmp_path / "a.zip", {f"f{i}": b"\0" * (200 << 20) for i in range(3)})
+
+    def stop(*_):
+        raise TimeoutError("signal")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with ZipFile(path) as zf, pytest.raises(TimeoutError, match="signal") as caught:
+            while True:  # until the signal finds it at work
+                zf.extractall(target, workers=2)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert caught.value.transferred >= 0
+    assert all(len(data) == 200 << 20 for data in tree(target).values())
+
+
+def test_few_descriptors(tmp_path):
+    path = make(tmp_path / "a.zip", {f"d{i}/e/f/g": b"1" for i in range(200)})
+    code = (
+        "import resource, sys\nfrom pyio_chunked import ZipFile\n"
+        "zf = ZipFile(sys.argv[1])\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))\n"
+        "zf.extractall(sys.argv[2], workers=1)"
+    )
+    subprocess.run([sys.executable, "-c", code, path, tmp_path / "in"], check=True)
+    assert len(tree(tmp_path / "in")) == 200
+
+
+def test_in_a_child_of_fork(tmp_path, target):
+    path = make(tmp_path / "a.zip", {f"f{i}": b"x" * 5000 for i in range(500)})
+    with ZipFile(path) as zf:
+        zf.extractall(tmp_path / "before", workers=3)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                zf.extractall(target, workers=3)
+                status = 0
+            finally:
+                os._exit(status)
+        zf.extractall(tmp_path / "after", workers=3)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert tree(target) == tree(tmp_path / "after") == tree(tmp_path / "before")
+
+
+def test_many_threads_extract_one_archive(tmp_path):
+    path = make(tmp_path / "a.zip", {f"d{i % 5}/f{i}": b"%d" % i * 999 for i in range(200)})
+    with ZipFile(path) as zf:
+        threads = [threading.Thread(target=zf.extractall, args=(tmp_path / f"in{i}",)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len({repr(tree(tmp_path / f"in{i}")) for i in range(4)}) == 1
+
+
+def test_descriptors_are_close_on_exec(tmp_path, target):
+    path = make(tmp_path / "a.zip", {f"f{i}": b"x" * 10 for i in range(50)})
+    seen = []
+
+    def look(*_):
+        for fd in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                seen.append((fd, os.get_inheritable(int(fd)), os.readlink(f"/proc/self/fd/{fd}")))
+
+    with ZipFile(path) as zf:
+        zf.extractall(target, progress=look)
+    ours = [row for row in seen if str(tmp_path) in row[2]]
+    assert ours and not any(row[1] for row in ours)
