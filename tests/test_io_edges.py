@@ -832,6 +832,45 @@ def test_reads_at_the_bounds_of_the_methods(tmp_path):
         assert reads(16 << 20) == 8  # by pieces of the parallel read
 
 
+def test_writes_at_the_bounds_of_the_methods(tmp_path):
+    """49: below a chunk bytes are gathered, from a chunk on they go through."""
+    path = tmp_path / "file"
+    for chunk in (4_096, 65_536, 262_144):
+        with pyio_chunked.open(path, "wb", chunk_size=chunk) as file:
+
+            def on_disk(size: int, path: Any = path, file: Any = file) -> int:
+                file.seek(0)
+                file.truncate()
+                assert file.write(bytes(size)) == size
+                return path.stat().st_size
+
+            assert [on_disk(chunk - 1), on_disk(chunk), on_disk(chunk + 1)] == [0, chunk, chunk + 1]
+            file.seek(0)
+            file.truncate()
+            _core._fault_count()
+            for _ in range(8):
+                file.write(b"x" * (chunk // 8))
+            assert _core._fault_calls().get("write", 0) <= (1 if chunk < 131_072 else 2)
+            file.flush()
+            assert path.read_bytes() == b"x" * chunk
+            _core._fault_clear()
+
+
+def test_kept_bytes_and_memory_that_changes(tmp_path):
+    """Bytes are kept until they are flushed; what may change is not."""
+    path = tmp_path / "file"
+    with pyio_chunked.open(path, "wb") as file:
+        changing = bytearray(b"a" * 100_000)
+        file.write(changing)
+        changing[:] = b"b" * 100_000
+        file.write(b"c" * 100_000)
+        file.write(changing)
+        changing[:] = b"d" * 100_000
+        file.write(b"e")
+    content = path.read_bytes()
+    assert content == b"a" * 100_000 + b"c" * 100_000 + b"b" * 100_000 + b"e"
+
+
 # ------------------------------------------------------------ objects of Python
 
 

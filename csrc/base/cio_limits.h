@@ -28,10 +28,13 @@
  * slice. benchmarks/test_io.py::parallel. */
 #define CIO_PIECE_NBYTES (2 * CIO_MIB)
 
-/* Pending bytes of this size are kept where they are instead of being copied
- * into the chunk: the copy would cost a quarter of the write that follows (at
- * 100 kB 4 beside 12 us). benchmarks/test_io.py::ten_lengths. */
+/* From here what is written is not copied into an empty chunk: immutable bytes
+ * are kept where they are until they are flushed, other memory is written at
+ * once (the copy costs 3 us of 4 at 100 kB), unless the chunk is larger than
+ * usual and was asked for to gather more: then from this share of it on.
+ * benchmarks/test_io.py::ten_lengths. */
 #define CIO_ADOPT_NBYTES (16 * CIO_KIB)
+#define CIO_DIRECT_SHARE 16
 
 /* A file below this is opened, read and closed in one go, into the stack and
  * from there into its result: the copy costs less than giving the interpreter

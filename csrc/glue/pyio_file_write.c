@@ -79,8 +79,9 @@ own_pending(struct pyio_file *self)
     return true;
 }
 
-/* Into the chunk, where there is room. Large bytes are not copied but kept: a
- * copy would cost as much as the write that follows. */
+/* Into the chunk, where there is room. With nothing pending, large bytes are
+ * kept instead of copied; memory that may change can't be kept, and its copy
+ * costs half of the write, so it is left to be written now. */
 static bool
 gather(struct pyio_file *self, const void *data, size_t nbytes,
        PyObject *owner)
@@ -90,11 +91,15 @@ gather(struct pyio_file *self, const void *data, size_t nbytes,
     if (nbytes >= file->chunk_nbytes) {
         return false;
     }
-    if (nbytes >= CIO_ADOPT_NBYTES && file->chunk.data == NULL
-        && PyBytes_CheckExact(owner)) {
-        cio_file_adopt(file, data, nbytes);
-        Py_XSETREF(self->stash, Py_NewRef(owner));
-        return true;
+    if (nbytes >= CIO_ADOPT_NBYTES && file->chunk.data == NULL) {
+        if (PyBytes_CheckExact(owner)) {
+            cio_file_adopt(file, data, nbytes);
+            Py_XSETREF(self->stash, Py_NewRef(owner));
+            return true;
+        }
+        if (nbytes >= file->chunk_nbytes / CIO_DIRECT_SHARE) {
+            return false;
+        }
     }
     if (file->chunk.adopted
         && (nbytes > file->chunk_nbytes - cio_file_pending(file)
