@@ -150,7 +150,7 @@ class _Tree:
         ignore_dangling_symlinks: bool,
         copy_function: Any | None,
         workers: int,
-        options: tuple[str, str, str, bool, bool],
+        options: tuple[str, str, str, bool, bool, bool],
         progress: Any,
     ) -> None:
         self.symlinks = symlinks
@@ -234,9 +234,9 @@ class _Tree:
     def retry(self, src: Any, dst: Any, why: OSError) -> None:
         """A folder is in the file's place: copy2 copies into it."""
         if isinstance(why, IsADirectoryError) and os.path.isdir(dst):
-            reflink, sparse, method, sync, _ = self.options
+            reflink, sparse, method, sync, atomic, _ = self.options
             try:
-                copy(src, dst, reflink=reflink, sparse=sparse, method=method, sync=sync)
+                copy(src, dst, reflink=reflink, sparse=sparse, method=method, sync=sync, atomic=atomic)
             except OSError as error:
                 why = error
             else:
@@ -272,6 +272,7 @@ def copytree(
     reflink: str = "auto",
     sparse: str = "auto",
     method: str = "auto",
+    atomic: bool = False,
     sync: bool = False,
 ) -> Any:
     """Copy a folder with all in it, as shutil.copytree.
@@ -288,7 +289,7 @@ def copytree(
         progress = bar(None)
     elif progress is not None and progress is not False and not callable(progress):
         raise TypeError(f"progress must be None, True or callable, not {progress!r}")
-    options = (reflink, sparse, method, bool(sync), True)
+    options = (reflink, sparse, method, bool(sync), bool(atomic), True)
     _core._copy_list([], [], workers or 0, options, None, 0, 0)  # refuses what they can't be
     tree = _Tree(
         symlinks=symlinks,

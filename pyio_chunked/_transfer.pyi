@@ -102,6 +102,7 @@ def copytree(
     reflink: _Choice = "auto",
     sparse: _Choice = "auto",
     method: _Method = "auto",
+    atomic: bool = False,
     sync: bool = False,
 ) -> Any: ...
 def copyfileobj(fsrc: _Reads[_DataT], fdst: _Writes[_DataT], length: int = 0) -> None: ...

@@ -62,7 +62,7 @@ def test_copies_what_shutil_copies(tree, tmp_path, workers, kind):
 
 def test_options_reach_each_file(tree, tmp_path):
     copytree(tree, tmp_path / "a", sparse="always", reflink="never", method="auto", sync=True)
-    copytree(tree, tmp_path / "b", method="chunked")
+    copytree(tree, tmp_path / "b", method="chunked", atomic=True)
     assert listing(tmp_path / "a") == listing(tmp_path / "b") == listing(tree)
     for wrong in ({"sparse": "x"}, {"method": "x"}, {"reflink": "x"}, {"workers": 0}, {"workers": -1}):
         with pytest.raises(ValueError):

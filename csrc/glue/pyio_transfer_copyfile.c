@@ -499,7 +499,8 @@ PyDoc_STRVAR(
     "begun, total)\n--\n\n"
     "Copy each of the list sources to its target; (bytes, [(index, "
     "exception)]).\nworkers 0: as many as the machine gives. options: "
-    "(reflink, sparse, method, sync,\nmetadata). begun: bytes of earlier "
+    "(reflink, sparse, method, sync,\natomic, metadata). begun: bytes of "
+    "earlier "
     "lists, for progress; total -1: unknown.");
 
 static PyObject *
@@ -507,19 +508,20 @@ copy_list(PyObject *mod, PyObject *args)
 {
     PyObject *reflink, *sparse, *method, *progress, *result = NULL;
     struct tree *tree = PyMem_Calloc(1, sizeof *tree);
-    int sync, metadata;
+    int sync, atomic, metadata;
     unsigned workers;
     long long begun, total;
 
     if (tree == NULL) {
         return PyErr_NoMemory();
     }
-    if (PyArg_ParseTuple(args, "O!O!I(OOOpp)OLL", &PyList_Type, &tree->sources,
-                         &PyList_Type, &tree->targets, &workers, &reflink,
-                         &sparse, &method, &sync, &metadata, &progress, &begun,
-                         &total)
+    if (PyArg_ParseTuple(args, "O!O!I(OOOppp)OLL", &PyList_Type,
+                         &tree->sources, &PyList_Type, &tree->targets,
+                         &workers, &reflink, &sparse, &method, &sync,
+                         &metadata, &progress, &begun, &total)
         && read_options(reflink, sparse, method, &tree->list.options) == 0) {
         tree->list.options.sync = sync != 0;
+        tree->list.options.atomic = atomic != 0;
         tree->list.options.metadata = metadata != 0;
         if (fill_tree(tree) == 0) {
             result = run_tree(
