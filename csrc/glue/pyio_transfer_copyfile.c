@@ -517,7 +517,7 @@ copy_list(PyObject *mod, PyObject *args)
     }
     if (PyArg_ParseTuple(args, "O!O!I(OOOppp)OLL", &PyList_Type,
                          &tree->sources, &PyList_Type, &tree->targets,
-                         &workers, &reflink, &sparse, &method, &sync,
+                         &workers, &reflink, &sparse, &method, &sync, &atomic,
                          &metadata, &progress, &begun, &total)
         && read_options(reflink, sparse, method, &tree->list.options) == 0) {
         tree->list.options.sync = sync != 0;
