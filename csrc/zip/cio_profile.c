@@ -212,7 +212,8 @@ note_end(struct cio_profile *profile, uint32_t position, const uint8_t *header,
 {
     const struct cio_zip_member *member =
         member_at(profile->directory, position);
-    uint64_t end = member->header_off;
+    /* an offset that no file reaches may have ADMITTED's bit */
+    uint64_t end = cio_min_u64(member->header_off, INT64_MAX);
 
     if (header != NULL && nbytes >= CIO_ZIP_HEADER_NBYTES
         && memcmp(header, "PK\3\4", 4) == 0) {
