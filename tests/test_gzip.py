@@ -15,6 +15,7 @@ import pickle
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -769,8 +770,6 @@ def test_open_with_compression(path, tmp_path):
 
 
 def test_opening_is_audited(path, tmp_path):
-    import subprocess
-
     code = """
 import sys
 seen = []
@@ -947,6 +946,26 @@ def test_reentrant_handler_is_refused(path):
 
 
 # ---------------------------------------------------------------- leases, faults
+
+
+@pytest.mark.parametrize(("threads", "most"), [(1, 1 << 20), (2, 8 << 20)])
+def test_memory_of_streaming(threads, most, tmp_path):
+    place = tmp_path / "large.bgz"
+    place.write_bytes(bgzf(text(1_000_000)) * 15)
+    code = """
+import sys, pyio_chunked
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) * 1024
+buffer = bytearray(65536)
+before = peak()
+with pyio_chunked.GzipFile(sys.argv[1], threads=int(sys.argv[2])) as reader:
+    while reader.readinto(buffer):
+        pass
+print(peak() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", code, place, str(threads)], capture_output=True, text=True)
+    # The sanitizer's own memory isn't ours.
+    assert int(done.stdout) <= most or os.environ.get("PYIO_TEST_BUILD") == "sanitize", done.stderr
 
 
 def test_streams_hold_nothing_before_and_behind(path):

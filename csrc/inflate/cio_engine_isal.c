@@ -9,6 +9,11 @@
  * - Counters have 32 bits.
  * - A call can come back without progress on broken data.
  */
+#if defined(__has_include)
+#if __has_include(<isa-l.h>)
+#include <isa-l.h> /* the version */
+#endif
+#endif
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 #include <string.h>
