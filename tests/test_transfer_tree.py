@@ -199,8 +199,8 @@ def test_progress(tree, tmp_path):
 def test_signal_stops_all_threads(tmp_path, workers):
     root = tmp_path / "tree"
     root.mkdir()
-    for i in range(30):
-        (root / f"big{i}").write_bytes(noise(1 << 20) * 10)
+    for i in range(12):
+        (root / f"big{i}").write_bytes(noise(1 << 20) * 4)
 
     class Stop(Exception):
         pass
@@ -218,7 +218,7 @@ def test_signal_stops_all_threads(tmp_path, workers):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     sizes = [path.stat().st_size for path in root.iterdir()]
-    assert sizes == [10 << 20] * 30
+    assert sizes == [4 << 20] * 12
 
 
 def test_more_files_than_a_batch(tmp_path):
