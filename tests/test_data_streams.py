@@ -40,6 +40,10 @@ def target_of(kind, path):
         with open(path, *mode) as f:
             yield f, path.read_bytes
             assert not f.closed
+    elif kind == "File":
+        with pyio_chunked.open(path, "wb") as f:
+            yield f, path.read_bytes
+            assert not f.closed
     elif kind == "BytesIO":
         target = io.BytesIO()
         yield target, target.getvalue
@@ -57,7 +61,7 @@ def target_of(kind, path):
             yield ours, lambda: theirs.recv(1 << 16)
 
 
-TARGETS = ["path", "bytes path", "fd", "raw", "buffered", "random", "BytesIO", "list", "socket"]
+TARGETS = ["path", "bytes path", "fd", "raw", "buffered", "random", "File", "BytesIO", "list", "socket"]
 
 
 @pytest.mark.parametrize("kind", TARGETS)
@@ -93,6 +97,12 @@ def test_every_source_gives_them(size, tmp_path):
     with open(path, "rb") as f:
         check(f)
         assert not f.closed
+    with pyio_chunked.open(path, "rb") as f:
+        check(f)
+        f.seek(0)
+        r = DataReader(f)
+        r.read_int32()
+        assert r.detach() is f and f.tell() == 4
     with open(path, "rb", buffering=0) as f:
         check(f)
         f.seek(0)
@@ -556,30 +566,7 @@ def test_a_dropped_writer_whose_target_fails_says_so(monkeypatch):
     assert seen == [OSError]
 
 
-# ------------------------------------------------------------ audit, inherit
-
-
-def test_paths_raise_the_audit_event_and_are_not_inherited(tmp_path):
-    path = tmp_path / "file"
-    script = """if True:
-        import os, sys
-        events = []
-        sys.addaudithook(lambda name, args: events.append(args) if name == "open" else None)
-        from pyio_chunked import DataReader, DataWriter
-        from pyio_chunked.java import DataInput, DataOutput
-        path = sys.argv[1]
-        for make, mode in ((DataWriter, "wb"), (DataReader, "rb"), (DataOutput, "wb"), (DataInput, "rb")):
-            del events[:]
-            with make(path) as stream:
-                assert [e[:2] for e in events] == [(path, mode)], events
-                if mode == "rb" and hasattr(stream, "fileno"):
-                    assert not os.get_inheritable(stream.fileno())
-            os.path.exists(path)
-        w = DataWriter(path)
-        assert not os.get_inheritable(w.fileno())
-        w.close()
-    """
-    subprocess.run([sys.executable, "-W", "error", "-c", script, str(path)], check=True)
+# ------------------------------------------------------------------- names
 
 
 def test_the_import_is_light():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Typed data streams among threads, processes and signals; sockets."""
+"""Typed data streams among threads, processes and signals; sockets; what is
+audited and inherited."""
 
 from __future__ import annotations
 
@@ -262,3 +263,29 @@ def test_a_raw_file_closed_behind_our_back_is_no_other_file(tmp_path):
         with pytest.raises(ValueError, match="closed"):
             w.close()
     assert (tmp_path / "other").read_bytes() == b""
+
+
+# ------------------------------------------------------------ audit, inherit
+
+
+def test_paths_raise_the_audit_event_and_are_not_inherited(tmp_path):
+    path = tmp_path / "file"
+    script = """if True:
+        import os, sys
+        events = []
+        sys.addaudithook(lambda name, args: events.append(args) if name == "open" else None)
+        from pyio_chunked import DataReader, DataWriter
+        from pyio_chunked.java import DataInput, DataOutput
+        path = sys.argv[1]
+        for make, mode in ((DataWriter, "wb"), (DataReader, "rb"), (DataOutput, "wb"), (DataInput, "rb")):
+            del events[:]
+            with make(path) as stream:
+                assert [e[:2] for e in events] == [(path, mode)], events
+                if mode == "rb" and hasattr(stream, "fileno"):
+                    assert not os.get_inheritable(stream.fileno())
+            os.path.exists(path)
+        w = DataWriter(path)
+        assert not os.get_inheritable(w.fileno())
+        w.close()
+    """
+    subprocess.run([sys.executable, "-W", "error", "-c", script, str(path)], check=True)
