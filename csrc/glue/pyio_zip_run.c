@@ -8,6 +8,7 @@
 /* Bytes from which a second thread is worth waking (20 us and more). */
 #define WORTH_NBYTES (48 * CIO_KIB)
 #define TURN_NS 10000000
+#define CLAIM_NBYTES (16 * CIO_KIB)
 
 int
 pyio_as_workers(PyObject *value, unsigned *workers)
@@ -89,6 +90,17 @@ wait_for_workers(struct cio_batch *batch, struct pyio_slices *slices,
     return 0;
 }
 
+/* Claims of some 20 us of work, and of no more than a tenth of what a thread
+ * gets, so that none waits long for the last one. */
+static size_t
+claim_size(uint64_t nbytes, size_t count, unsigned threads)
+{
+    const uint64_t each = nbytes / count + 1;
+
+    return cio_min_size((size_t)(CLAIM_NBYTES / each) + 1,
+                        count / ((size_t)threads * 10) + 1);
+}
+
 int
 pyio_zip_run(struct pyio_archive *archive, struct cio_batch_item *items,
              size_t count, unsigned threads, struct pyio_slices *slices)
@@ -104,9 +116,7 @@ pyio_zip_run(struct pyio_archive *archive, struct cio_batch_item *items,
     if (nbytes < WORTH_NBYTES || count == 1) {
         threads = 1;
     }
-    /* Claims of about a tenth of what a thread gets, so that none waits long
-     * for the last one. */
-    batch.run = count / ((size_t)threads * 10) + 1;
+    batch.run = claim_size(nbytes, count, threads);
     cio_job_start(&batch.job, threads);
     do {
         Py_BEGIN_ALLOW_THREADS
