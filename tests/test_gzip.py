@@ -265,6 +265,9 @@ def test_wrong_sources(tmp_path):
     assert caught.value.filename == str(tmp_path / "none.gz")
     with pytest.raises(IsADirectoryError):
         InflateReader(tmp_path)
+    for endless in ("/dev/zero", "/dev/urandom"):
+        with pytest.raises(ValueError, match="no end"):
+            InflateReader(endless)
     with pytest.raises(TypeError):
         InflateReader(io.StringIO("text"))
     with pytest.raises(TypeError):

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cio_bytes.h"
+#include "io/cio_fd.h"
 
 /* ----------------------------------------------------------------- attach */
 
@@ -29,6 +30,11 @@ attach_descriptor(struct pyio_reader *r)
     if (S_ISDIR(st.st_mode)) {
         errno = EISDIR;
         return -1;
+    }
+    if (cio_stat_is_endless(&st)) {
+        return pyio_raise(PyExc_ValueError,
+                          "%R has no end: there is nothing to inflate",
+                          r->name);
     }
     at = cio_sys->lseek(r->fd, 0, SEEK_CUR);
     r->start = at < 0 ? -1 : (int64_t)at;
@@ -103,7 +109,9 @@ pyio_reader_attach(struct pyio_state *st, struct pyio_reader *r,
         break;
     }
     if (r->fd >= 0 && attach_descriptor(r) < 0) {
-        (void)PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, r->name);
+        if (!PyErr_Occurred()) {
+            (void)PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, r->name);
+        }
         if (r->kind == PYIO_STREAM_PATH) {
             (void)pyio_close(r->fd);
         }

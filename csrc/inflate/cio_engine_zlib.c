@@ -157,8 +157,10 @@ zlib_dictionary(struct cio_inflater *inflater, const uint8_t *data,
                 size_t nbytes)
 {
     struct zlib_state *state = (struct zlib_state *)inflater;
+    const size_t kept = cio_min_size(nbytes, 32768); /* all that is of use */
 
-    switch (inflateSetDictionary(&state->stream, data, (uInt)nbytes)) {
+    switch (inflateSetDictionary(&state->stream, data + nbytes - kept,
+                                 (uInt)kept)) {
     case Z_OK:
         return CIO_OK;
     case Z_MEM_ERROR:

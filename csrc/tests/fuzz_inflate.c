@@ -15,9 +15,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
+    const char *const forced = getenv("PYIO_CHUNKED_ENGINE");
+
     (void)argc;
     (void)argv;
-    if (!cio_engine_init(getenv("PYIO_CHUNKED_ENGINE"))) {
+    if (!cio_engine_init(forced == NULL || *forced == '\0' ? NULL : forced)) {
         fputs("PYIO_CHUNKED_ENGINE names no engine\n", stderr);
         exit(2);
     }
