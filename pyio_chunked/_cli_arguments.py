@@ -134,8 +134,9 @@ def copy_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("source", metavar="SRC", help='a file, a folder, or "-"')
     parser.add_argument("target", metavar="DST", help='a file, a folder to copy into, or "-"')
     add_force(parser, "overwrite what is there; write binary data to a terminal")
-    parser.add_argument("--reflink", choices=("auto", "always", "never"), default="auto")
-    parser.add_argument("--sparse", choices=("auto", "always", "never"), default="auto")
+    choices = ("auto", "always", "never")
+    parser.add_argument("--reflink", choices=choices, default="auto", help="share the file system's blocks")
+    parser.add_argument("--sparse", choices=choices, default="auto", help="keep or make holes")
     parser.add_argument("--symlinks", action="store_true", help="of a folder: keep links as links")
     parser.add_argument("--atomic", action="store_true", help="a failure leaves the old file as it was")
     parser.add_argument("--sync", action="store_true", help="done only when the data is on the device")
@@ -145,19 +146,19 @@ def copy_arguments(parser: ArgumentParser) -> None:
 
 
 def cat_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("archive", metavar="ARCHIVE")
-    parser.add_argument("members", metavar="MEMBER", nargs="+")
+    parser.add_argument("archive", metavar="ARCHIVE", help='a zip archive, or "-"')
+    parser.add_argument("members", metavar="MEMBER", nargs="+", help="whole names")
     add_force(parser, "write binary data to a terminal, too")
 
 
 def ls_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("archive", metavar="ARCHIVE")
+    parser.add_argument("archive", metavar="ARCHIVE", help='a zip archive, or "-"')
     add_json(parser, "the members")
     add_selection(parser, "compat")
 
 
 def extract_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("archive", metavar="ARCHIVE")
+    parser.add_argument("archive", metavar="ARCHIVE", help='a zip archive, or "-"')
     parser.add_argument("folder", metavar="DIR", nargs="?", default=".", help="default: the current one")
     add_force(parser, "overwrite files that are there")
     parser.add_argument("--preserve", action="store_true", help="keep times and permission bits")
@@ -167,7 +168,7 @@ def extract_arguments(parser: ArgumentParser) -> None:
 
 
 def test_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("archive", metavar="ARCHIVE")
+    parser.add_argument("archive", metavar="ARCHIVE", help='a zip archive, or "-"')
     add_json(parser, "each member's verdict")
     add_selection(parser, "compat")
     add_progress(parser)
@@ -218,7 +219,8 @@ ADD_ARGUMENTS: dict[str, Callable[[ArgumentParser], None]] = {
 def parse(argv: Sequence[str]) -> tuple[str, argparse.Namespace] | None:
     """The verb and its arguments; None where nothing was asked for."""
     if argv and argv[0] in VERBS:
-        return argv[0], verb_parser(argv[0]).parse_args(argv[1:])
+        # Intermixed: options may stand between ARCHIVE and an optional DIR.
+        return argv[0], verb_parser(argv[0]).parse_intermixed_args(argv[1:])
     parser = general_parser()
     parser.parse_args(argv[:1])
     parser.print_usage(sys.stderr)

@@ -72,7 +72,7 @@ def about_zip(name: str, archive: pyio_chunked.ZipFile) -> dict[str, Any]:
         "crc": None,
         "ratio": round(size / compressed, 2) if compressed else None,
         "comment": archive.comment.decode("utf-8", "replace"),
-        "strict": archive.check(),
+        "refused_by_strict": archive.check(),
     }
 
 
@@ -97,8 +97,7 @@ def about_gzip(name: str) -> dict[str, Any]:
 
 def copy_methods(name: str) -> list[str]:
     """By what a copy beside it would be made, in the order of trial."""
-    with open(os.devnull, "wb") as nowhere, open(name, "rb") as file:
-        return list(pyio_chunked.probe(file, nowhere))
+    return list(pyio_chunked.probe(name, f"{name}.copy"))
 
 
 def lines_of(facts: dict[str, Any], indent: str = "") -> Iterator[str]:

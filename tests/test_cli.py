@@ -292,6 +292,12 @@ def test_archive_on_standard_input(archive, tmp_path):
     assert json.loads(good("info", "--json", "-", data=data))["members"] == 3
 
 
+def test_demo_of_an_archive(archive):
+    """The whole of it runs by ./dev demo; here on an archive of one's own."""
+    text = good("demo", archive).decode()
+    assert "3 members" in text
+
+
 # --------------------------------------------------------------- extract
 
 
@@ -310,6 +316,12 @@ def test_extract_asks_for_force(archive, tmp_path):
     assert (tmp_path / "out" / "a.txt").read_bytes() == b"mine"
     good("extract", "--force", archive, tmp_path / "out")
     assert (tmp_path / "out" / "a.txt").read_bytes() != b"mine"
+
+
+def test_options_may_stand_between_arguments(archive, tmp_path):
+    good("extract", archive, "--profile", "strict", "--limit", "entries=5", tmp_path / "out")
+    assert (tmp_path / "out" / "a.txt").exists()
+    good("copy", "--sync", archive, "--sparse", "never", tmp_path / "copy")
 
 
 def test_extract_only(archive, tmp_path):
@@ -366,13 +378,15 @@ def test_info(archive, tmp_path):
     assert facts.keys() >= pyio_chunked.build_info().keys()
     assert b"thresholds" in good("info")
     facts = json.loads(good("info", "--json", archive))
-    assert (facts["kind"], facts["members"], facts["strict"]) == ("zip", 3, [])
+    assert (facts["kind"], facts["members"], facts["refused_by_strict"]) == ("zip", 3, [])
     (tmp_path / "some.gz").write_bytes(gzip.compress(b"12345", mtime=77))
     facts = json.loads(good("info", "--json", tmp_path / "some.gz"))
     assert (facts["kind"], facts["size"], facts["mtime"]) == ("gzip", 5, 77)
     (tmp_path / "plain").write_bytes(b"12345")
     facts = json.loads(good("info", "--json", tmp_path / "plain"))
     assert (facts["kind"], facts["size"]) == ("file", 5)
+    assert facts["methods"][-1] == "chunked"
+    assert sorted(os.listdir(tmp_path)) == ["plain", "some.gz", "some.zip"]
     for facts in map(json.loads, (good("info", "--json", p) for p in (archive, tmp_path / "some.gz"))):
         assert {"name", "size", "compressed_size", "crc"} <= facts.keys()
 
