@@ -15,6 +15,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -90,6 +91,7 @@ def write_archive(folder: Path, *, parquet: bool) -> None:
 
 def write_world(folder: Path, modules: set[str]) -> None:
     write_archive(folder, parquet="pyarrow" in modules)
+    shutil.copy(folder / "archive.zip", folder / "upload.zip")
     (folder / "big.bin").write_bytes(np.random.default_rng(1).normal(size=300_000).tobytes())
     (folder / "access.log.gz").write_bytes(gzip.compress(b"GET / 200\n" * 5000))
     (folder / "table.csv.gz").write_bytes(gzip.compress(csv_of(1).encode()))
