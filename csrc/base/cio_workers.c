@@ -25,6 +25,7 @@ static struct {
     pthread_cond_t left; /* a worker left a job, or ended */
     struct cio_job *jobs;
     unsigned threads, idle, cap;
+    unsigned starting; /* threads that have not run yet: as good as idle */
     bool stop, ready;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -84,6 +85,7 @@ worker_main(void *argument)
 {
     (void)argument;
     (void)pthread_mutex_lock(&pool.lock);
+    pool.starting--;
     while (!pool.stop) {
         if (pool.jobs != NULL) {
             serve(pool.jobs);
@@ -150,10 +152,12 @@ cio_job_start(struct cio_job *job, unsigned threads)
     }
     (void)pthread_mutex_lock(&pool.lock);
     make_ready();
-    lacking = job->wanted > pool.idle ? job->wanted - pool.idle : 0;
+    lacking = pool.idle + pool.starting;
+    lacking = job->wanted > lacking ? job->wanted - lacking : 0;
     while (lacking > 0 && (pool.cap == 0 || pool.threads + 1 < pool.cap)
            && start_thread()) {
         pool.threads++;
+        pool.starting++;
         lacking--;
     }
     if (pool.threads == 0) {
@@ -253,6 +257,7 @@ cio_workers_forget(void)
     pool.ready = false;
     pool.jobs = NULL;
     pool.threads = 0;
+    pool.starting = 0;
     pool.idle = 0;
     pool.stop = false;
 }
