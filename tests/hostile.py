@@ -19,6 +19,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from hostile_build import (
@@ -63,8 +64,17 @@ class Hostile:
     limits: dict[str, Any] = field(default_factory=dict)  # refused under these by LimitError
     limit: str = ""  # its name
 
+    def blob(self) -> bytes:
+        """The archive; made once in a process."""
+        return _made(self.name)
+
 
 CORPUS: list[Hostile] = []
+
+
+@cache
+def _made(name: str) -> bytes:
+    return next(h for h in CORPUS if h.name == name).make()
 
 
 def add(name: str, kind: str, make: Callable[[], bytes], verdicts: str = "ok", **more: Any) -> None:

@@ -29,6 +29,11 @@ def quiet():
         yield
 
 
+def some(count: int) -> list[int]:
+    """Members to look at: of tens of thousands the first and the last."""
+    return list(range(count)) if count < 3000 else [*range(200), *range(count - 200, count)]
+
+
 def errors(h: Hostile) -> tuple[type[BaseException], ...]:
     """What a refusal may raise: BadZipFile, or the class that zipfile has for the case."""
     names = {
@@ -48,7 +53,7 @@ def errors(h: Hostile) -> tuple[type[BaseException], ...]:
 @pytest.mark.parametrize("profile", PROFILES)
 @each
 def test_verdict(h: Hostile, profile: str, tmp_path: Path):
-    blob = h.make()
+    blob = h.blob()
     expected = getattr(h, profile)
     path = tmp_path / "a.zip"
     path.write_bytes(blob)
@@ -61,7 +66,8 @@ def test_verdict(h: Hostile, profile: str, tmp_path: Path):
         with ZipFile(source, profile=profile) as zf:
             infos = zf.infolist()
             refused = members(expected, len(infos))
-            for i, info in enumerate(infos):
+            for i in some(len(infos)):
+                info = infos[i]
                 if i in refused:
                     with pytest.raises(errors(h)) as caught:
                         zf.read(info)
@@ -79,7 +85,7 @@ def test_verdict(h: Hostile, profile: str, tmp_path: Path):
 @each
 def test_zipfile_agrees_where_it_reads_right(h: Hostile):
     """compat: what both read is the same; what the newest zipfile refuses, we refuse."""
-    blob = h.make()
+    blob = h.blob()
     try:
         theirs = zipfile.ZipFile(io.BytesIO(blob))
     except Exception:
@@ -93,7 +99,8 @@ def test_zipfile_agrees_where_it_reads_right(h: Hostile):
             return  # that zipfile doesn't know 0x7075
         assert ours.namelist() == theirs.namelist()
         refused = members(h.compat, len(ours))
-        for i, (info, reference) in enumerate(zip(ours.infolist(), theirs.infolist(), strict=True)):
+        for i in some(len(ours)):
+            info, reference = ours.infolist()[i], theirs.infolist()[i]
             try:
                 data = theirs.read(reference)
             except Exception:
@@ -107,14 +114,14 @@ def test_zipfile_agrees_where_it_reads_right(h: Hostile):
 def test_check_names_the_rules(h: Hostile):
     if h.compat == "open":
         return
-    with ZipFile(io.BytesIO(h.make())) as zf:
+    with ZipFile(io.BytesIO(h.blob())) as zf:
         lines = zf.check()
     for rule in h.rules:
         assert any(rule in line for line in lines), (rule, lines)
     if h.rules:
         with (
             pytest.raises(zipfile.BadZipFile) as caught,
-            ZipFile(io.BytesIO(h.make()), profile="strict") as zf,
+            ZipFile(io.BytesIO(h.blob()), profile="strict") as zf,
         ):
             for info in zf.infolist():
                 zf.read(info)
@@ -127,7 +134,7 @@ def test_check_names_the_rules(h: Hostile):
 @each
 def test_extraction_stays_inside(h: Hostile, profile: str, tmp_path: Path):
     """Right files below the target and nothing else, whatever it is."""
-    (tmp_path / "a.zip").write_bytes(h.make())
+    (tmp_path / "a.zip").write_bytes(h.blob())
     target = tmp_path / "deep" / "er" / "in"
     verdict = h.safe if profile == "compat" else h.strict
     if "65,535" in h.name or h.name == "many entries":
@@ -165,7 +172,7 @@ def test_extraction_stays_inside(h: Hostile, profile: str, tmp_path: Path):
 @pytest.mark.parametrize("h", [h for h in CORPUS if h.limit], ids=lambda h: h.name)
 def test_bombs_meet_their_limits(h: Hostile, tmp_path: Path):
     limits = Limits(**h.limits)
-    (tmp_path / "a.zip").write_bytes(h.make())
+    (tmp_path / "a.zip").write_bytes(h.blob())
     with ZipFile(tmp_path / "a.zip") as zf, pytest.raises(LimitError) as caught:
         zf.extractall(tmp_path / "in", limits=limits)
     assert caught.value.limit == h.limit and h.limit in str(caught.value)
