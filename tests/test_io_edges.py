@@ -828,7 +828,7 @@ def test_reads_at_the_bounds_of_the_methods(tmp_path):
         assert reads(262_144) in (1, 2)
         assert reads(8 << 20) == 1
         assert reads((8 << 20) + 1) == 2  # one slice and a rest
-        assert reads((16 << 20) - 1) == 2
+        assert reads((16 << 20) - 1) in (2, 3)  # a slow slice is halved
         assert reads(16 << 20) == 8  # by pieces of the parallel read
 
 
