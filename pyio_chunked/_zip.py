@@ -139,6 +139,7 @@ class ZipFile(Extracting, _ZipReader):
 
     @property
     def filelist(self) -> list[zipfile.ZipInfo]:
+        """What infolist() returns, as zipfile has it."""
         if self._all is None:
             infos, record = self._infos, self._record
             self._all = [infos.get(i) or _make_info(record(i)) for i in range(len(self))]
@@ -147,6 +148,7 @@ class ZipFile(Extracting, _ZipReader):
 
     @property
     def NameToInfo(self) -> dict[str, zipfile.ZipInfo]:
+        """A dict from names to members, as zipfile has it; getinfo(name) makes one member alone."""
         if self._by_name is None:
             self._by_name = {info.filename: info for info in self.filelist}
         return self._by_name

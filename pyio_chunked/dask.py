@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import dask.bag
-
 import pyio_chunked
 
 if TYPE_CHECKING:
@@ -34,6 +32,10 @@ def read_members(
     starts: stream such ones by EntryRef.open. An archive that changes after this
     call is an OSError in the task that reads it.
     """
+    try:
+        import dask.bag
+    except ImportError as error:
+        raise ImportError("read_members needs dask: pip install 'pyio_chunked[dask]'") from error
     refs = pyio_chunked.scan(paths, pattern)
     for ref in refs:
         if ref.size > max_member:
@@ -45,11 +47,8 @@ def read_members(
 
 
 def too_large(ref: EntryRef, allowed: int) -> pyio_chunked.LimitError:
-    error = pyio_chunked.LimitError(
-        f"{ref.path}: {ref.name} has {ref.size} bytes, more than max_member={allowed}: EntryRef.open streams it"
-    )
-    error.limit, error.value, error.allowed = "max_member", ref.size, allowed
-    return error
+    text = f"{ref.path}: {ref.name} has {ref.size} bytes, max_member is {allowed}: EntryRef.open streams it"
+    return pyio_chunked.LimitError(text, "max_member", ref.size, allowed)
 
 
 def read_part(parts: Any) -> list[tuple[str, bytes]]:

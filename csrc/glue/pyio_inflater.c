@@ -451,8 +451,10 @@ static PyMethodDef inflater_methods[] = {
     {"flush", (PyCFunction)(void (*)(void))inflater_flush, METH_FASTCALL,
      flush_doc},
     {"copy", inflater_copy, METH_NOARGS, copy_doc},
-    {"__copy__", inflater_copy, METH_NOARGS, copy_doc},
-    {"__deepcopy__", inflater_deepcopy, METH_O, copy_doc},
+    {"__copy__", inflater_copy, METH_NOARGS,
+     PyDoc_STR("__copy__($self, /)\n--\n\nAs copy().")},
+    {"__deepcopy__", inflater_deepcopy, METH_O,
+     PyDoc_STR("__deepcopy__($self, memo, /)\n--\n\nAs copy().")},
     {NULL, NULL, 0, NULL},
 };
 
