@@ -277,10 +277,27 @@ def test_arrays(show, tmp_path):
             r.read_array("float64", n)
 
     def peer_bytes():
-        numpy.frombuffer(io.BytesIO(data).read(8 * n), ">f8").astype("f8")
+        numpy.frombuffer(data, ">f8").astype("f8")
 
     def ours_bytes():
+        DataReader(data).read_array("float64", n, out=numpy.empty(n))
+
+    # Read whole and from its start, BytesIO gives its bytes away uncopied.
+    def peer_whole():
+        numpy.frombuffer(io.BytesIO(data).read(8 * n), ">f8").astype("f8")
+
+    def ours_whole():
         DataReader(io.BytesIO(data)).read_array("float64", n, out=numpy.empty(n))
+
+    with_header = io.BytesIO(bytes(16) + data)
+
+    def peer_header():
+        with_header.seek(16)
+        numpy.frombuffer(with_header.read(8 * n), ">f8").astype("f8")
+
+    def ours_header():
+        with_header.seek(16)
+        DataReader(with_header).read_array("float64", n, out=numpy.empty(n))
 
     a, b, c, d = in_turn(ours_memory, peer_memory, ours_file, peer_file)
     show("write_array, 1M float64 swapped, BytesIO / numpy", a, b, n, "1x")
@@ -289,8 +306,10 @@ def test_arrays(show, tmp_path):
     show("read_array, 1M float64 swapped, file, new numpy / numpy", a, d, n, "1x")
     show("read_array, 1M float64 swapped, file, array.array / numpy", b, d, n, "1x")
     show("read_array, 1M float64 swapped, file, reused out / numpy", c, d, n, "1x")
-    a, b = in_turn(ours_bytes, peer_bytes)
-    show("read_array, 1M float64 swapped, BytesIO / numpy", a, b, n, "1x")
+    a, b, c, d, e, f = in_turn(ours_bytes, peer_bytes, ours_header, peer_header, ours_whole, peer_whole)
+    show("read_array, 1M float64 swapped, bytes / numpy", a, b, n, "1x")
+    show("read_array, 1M float64 swapped, BytesIO, header / numpy", c, d, n, "1x")
+    show("read_array, 1M float64 swapped, BytesIO whole / numpy", e, f, n, "-")
     assert out.tobytes() == values.tobytes()
     assert DataReader(data).read_array("float64", n) == array.array("d", values.tobytes())
 

@@ -201,6 +201,7 @@ struct filling {
     size_t done;    /* whole elements, in the order wanted */
     size_t raw;     /* bytes behind them, of an element that is not whole */
     unsigned width; /* 1: nothing is swapped */
+    struct cio_buffer *piece; /* owned; for an object as source, once needed */
 };
 
 /* From the bytes at hand, in one pass. */
@@ -235,6 +236,40 @@ fetch_in_place(struct pyio_reader *r, struct filling *f)
     return result < 0 ? -1 : got != 0;
 }
 
+/* One read of an object to memory that it may keep, and from there, swapped,
+ * to its place. The same results. */
+static int
+fetch_by_piece(struct pyio_reader *r, struct filling *f)
+{
+    uint8_t *const begin = f->out + f->done;
+    size_t want, got, have, whole;
+    uint8_t *data;
+    int result;
+
+    if (f->piece == NULL
+        && (f->piece = cio_buffer_take(CIO_CHUNK_NBYTES)) == NULL) {
+        (void)PyErr_NoMemory();
+        return -1;
+    }
+    data = f->piece->data;
+    memcpy(data, begin, f->raw);
+    want = cio_min_size(f->nbytes - f->done, f->piece->nbytes) - f->raw;
+    result = reader_source_read(r, data + f->raw, want, &got);
+    if (result == PYIO_KEPT) {
+        f->piece = NULL; /* the keeper's now */
+    }
+    if (result < 0) {
+        return -1;
+    }
+    have = f->raw + got;
+    whole = have - have % f->width;
+    cio_array_swap(begin, data, whole, f->width);
+    memcpy(begin + whole, data + whole, have - whole);
+    f->done += whole;
+    f->raw = have - whole;
+    return got != 0;
+}
+
 static int
 fill_step(struct pyio_reader *r, struct filling *f, bool straight)
 {
@@ -249,11 +284,10 @@ fill_step(struct pyio_reader *r, struct filling *f, bool straight)
             f->raw = at_hand;
         }
         reader_drop(r);
-        result = fetch_in_place(r, f);
+        result = reader_by_descriptor(r) ? fetch_in_place(r, f)
+                                         : fetch_by_piece(r, f);
     } else {
-        const size_t want = cio_min_size(f->nbytes - f->done, r->s.capacity);
-
-        result = reader_fill_locked(r, want < f->width ? f->width : want);
+        result = reader_fill_locked(r, f->nbytes - f->done);
         result = result < 0 ? -1 : stream_room(&r->s) >= f->width;
     }
     return result == 1 && PyErr_CheckSignals() < 0 ? -1 : result;
@@ -264,8 +298,9 @@ fill_step(struct pyio_reader *r, struct filling *f, bool straight)
 static int
 fill_locked(struct pyio_reader *r, struct filling *f)
 {
-    const bool straight = !r->memory && reader_by_descriptor(r)
-                          && f->nbytes > stream_room(&r->s) + r->s.capacity;
+    /* What fits the buffer is read ahead; more goes straight to its place. */
+    const bool straight =
+        !r->memory && f->nbytes > stream_room(&r->s) + r->s.capacity;
     int result = 1;
 
     while (f->done < f->nbytes && result == 1) {
@@ -276,10 +311,15 @@ fill_locked(struct pyio_reader *r, struct filling *f)
 
         cio_array_swap(f->out, f->out, f->done, f->width);
         if (reader_unread_locked(r, f->out, f->done + f->raw) < 0) {
-            Py_XDECREF(exception);
-            return -1;
+            Py_XDECREF(exception); /* the new one tells of the loss */
+            result = -1;
+        } else {
+            pyio_exception_give(exception);
         }
-        pyio_exception_give(exception);
+    }
+    if (f->piece != NULL) {
+        cio_buffer_give(f->piece);
+        f->piece = NULL;
     }
     return result;
 }
@@ -288,7 +328,7 @@ static int
 read_to_memory_locked(struct pyio_reader *r, uint8_t *out, size_t nbytes,
                       unsigned width, enum cio_type type)
 {
-    struct filling f = {out, nbytes, 0, 0, width};
+    struct filling f = {out, nbytes, 0, 0, width, NULL};
     const int result = fill_locked(r, &f);
 
     if (result == 0) {
@@ -398,9 +438,10 @@ read_pieces_locked(struct pyio_reader *r, PyObject *array, enum cio_type type,
     uint64_t done = 0;
 
     while (done < nbytes) {
-        struct filling f = {piece->data,
-                            (size_t)cio_min_u64(nbytes - done, piece->nbytes),
-                            0, 0, width};
+        struct filling f = {
+            piece->data, (size_t)cio_min_u64(nbytes - done, piece->nbytes),
+            0,           0,
+            width,       NULL};
         int result = fill_locked(r, &f);
 
         if (result == 1 && append_piece(array, f.out, f.nbytes) < 0) {
