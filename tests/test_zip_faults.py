@@ -230,12 +230,12 @@ def test_memory_beside_the_pool_is_given_back(path):
     with ZipFile(path) as zf:
         for use in (read_all, stream_all, many, check_all):
             use(zf)
-        stats = pyio_chunked.pool.stats()
-        assert stats.in_use == 0
+        window = pyio_chunked.pool.stats().in_use
+        assert window < 17_000  # over the neighbours of the last tiny member
         for _ in range(3):
             for use in (read_all, stream_all, many, check_all):
                 use(zf)
-        assert pyio_chunked.pool.stats().in_use == 0
+        assert pyio_chunked.pool.stats().in_use == window
         bad = io.BytesIO(archive([M("a", text(700_000), crc=1), M("b", text(900), size=901)]))
         other = ZipFile(bad)
         for name in "ab":
@@ -247,6 +247,7 @@ def test_memory_beside_the_pool_is_given_back(path):
         other.close()
         member = zf.open("large")
         member.read(10)
-        assert pyio_chunked.pool.stats().in_use > 0
+        assert pyio_chunked.pool.stats().in_use > window
         member.close()
-        assert pyio_chunked.pool.stats().in_use == 0
+        assert pyio_chunked.pool.stats().in_use == window
+    assert pyio_chunked.pool.stats().in_use == 0

@@ -15,6 +15,7 @@ import pytest
 from hostile_build import STORED, M, archive
 from zip_help import Duck, assert_same, pack, text
 
+import pyio_chunked
 from pyio_chunked import ZipFile
 
 # ------------------------------------------------------------------ sources
@@ -218,3 +219,58 @@ def test_import_does_not_load_zipfile(tmp_path):
 
     code = "import sys, pyio_chunked; sys.exit('zipfile' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_tiny_members_in_order_come_several_at_a_call(tmp_path, rng):
+    members = {f"m{i}": text(rng.randrange(1500), i) for i in range(300)}
+    path = pack(tmp_path / "a.zip", members)
+    core = pyio_chunked._core
+
+    def calls(names: list[str], how: str) -> int | None:
+        with ZipFile(path) as zf:
+            core._fault_count()
+            for name in names:
+                if how == "read":
+                    data = zf.read(name)
+                else:
+                    with zf.open(name) as member:
+                        data = member.read()
+                assert data == members[name]
+            made = core._fault_calls()
+            core._fault_clear()
+            if (
+                made.get("pread", 0) > 10
+            ):  # a file system, or a build, that can't say what is in the page cache
+                assert made["pread"] <= 2 * len(names) + 10
+                return None
+            return made.get("pread_nowait", 0) + made.get("pread", 0)
+
+    in_order = list(members)
+    mixed = rng.sample(in_order, len(in_order))
+    for names, how, least, most in (
+        (in_order, "read", 10, 60),
+        (in_order, "open", 10, 60),
+        (mixed, "read", 250, 310),  # who jumps reads nothing else
+    ):
+        made = calls(names, how)
+        assert made is None or least <= made <= most
+
+
+def test_windows_over_neighbours_stay_under_the_pools_limit(tmp_path):
+    path = pack(tmp_path / "a.zip", {f"m{i}": text(900, i) for i in range(20)})
+    pool = pyio_chunked.pool
+    limit = pool.stats().limit
+    pool.set_limit(1 << 20)
+    try:
+        archives = [ZipFile(path) for _ in range(150)] + [
+            ZipFile(io.BytesIO(path.read_bytes())) for _ in range(50)
+        ]
+        for zf in archives:
+            for i in range(20):
+                assert zf.read(f"m{i}") == text(900, i)
+        assert pool.stats().in_use <= 1.01 * (1 << 20)  # with the buffers' own heads
+        for zf in archives:
+            zf.close()
+        assert pool.stats().in_use == 0
+    finally:
+        pool.set_limit(limit)

@@ -47,7 +47,8 @@ struct pyio_archive {
     struct cio_buffer *window;
     uint64_t window_off;
     size_t window_nbytes;
-    bool window_reserved;
+    size_t window_reserved; /* of the budget of open members */
+    uint64_t expected_off;  /* a member read next from there is in order */
 };
 
 /* ---------------------------------------------------------------- archive */
@@ -64,6 +65,18 @@ int pyio_archive_load(struct pyio_state *st, struct pyio_archive *archive,
 int pyio_archive_fetch(struct pyio_state *st, struct pyio_archive *archive,
                        uint64_t off, uint8_t *data, size_t nbytes,
                        size_t *got);
+/* Gives the window back. */
+void pyio_archive_drop_window(struct pyio_archive *archive);
+
+/* A tiny member out of a window over its neighbours; false: the plain way has
+ * to do it (nothing is changed). With the GIL, on archives with descriptor. */
+bool pyio_ahead_locate(struct pyio_archive *archive, struct cio_entry *entry,
+                       enum cio_status *status,
+                       struct cio_zip_problem *problem);
+bool pyio_ahead_read(struct pyio_archive *archive, struct cio_entry *entry,
+                     uint8_t *out, struct cio_done *done,
+                     struct cio_zip_problem *problem);
+
 /* The order of members by offset, made when the first one is read. */
 int pyio_archive_order(struct pyio_archive *archive);
 

@@ -176,6 +176,7 @@ pyio_archive_new(struct pyio_state *st, PyObject *file)
     memset((char *)archive + head, 0, sizeof *archive - head);
     archive->fd = -1;
     archive->nowait = true;
+    archive->expected_off = UINT64_MAX;
     PyObject_GC_Track((PyObject *)archive);
     if (PyUnicode_Check(file) || PyBytes_Check(file)
         || PyObject_HasAttrString(file, "__fspath__")) {
@@ -322,20 +323,31 @@ fetch_from_source(struct pyio_state *st, struct pyio_archive *archive,
     return result < 0 ? -1 : 0;
 }
 
+void
+pyio_archive_drop_window(struct pyio_archive *archive)
+{
+    cio_buffer_give(archive->window);
+    archive->window = NULL;
+    archive->window_nbytes = 0;
+    if (archive->window_reserved > 0) {
+        cio_entry_release(archive->window_reserved);
+        archive->window_reserved = 0;
+    }
+}
+
 /* What was read ahead stays as long as all such bytes of the process stay
  * under the pool's limit: hundreds of open archives must not keep a buffer
  * each. */
 static void
 keep_window_if_it_fits(struct pyio_archive *archive)
 {
-    if (archive->window == NULL || archive->window_reserved) {
+    if (archive->window == NULL || archive->window_reserved > 0) {
         return;
     }
-    archive->window_reserved = cio_entry_reserve(CIO_ZIP_AHEAD_NBYTES);
-    if (!archive->window_reserved) {
-        cio_buffer_give(archive->window);
-        archive->window = NULL;
-        archive->window_nbytes = 0;
+    if (cio_entry_reserve(CIO_ZIP_AHEAD_NBYTES)) {
+        archive->window_reserved = CIO_ZIP_AHEAD_NBYTES;
+    } else {
+        pyio_archive_drop_window(archive);
     }
 }
 
@@ -434,9 +446,7 @@ archive_dealloc(PyObject *op)
         pyio_exception_give(before);
     }
     (void)archive_clear(op);
-    cio_buffer_give(self->window);
-    cio_profile_free(self->profile);
-    cio_profile_free(self->extraction);
+    pyio_archive_drop_window(self);
     cio_directory_clear(&self->directory);
     PyObject_GC_Del(op);
     Py_DECREF(type);

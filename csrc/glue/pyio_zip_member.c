@@ -60,9 +60,13 @@ read_by_descriptor(struct pyio_archive *archive, struct cio_entry *entry,
         && entry->compressed_nbytes <= CIO_ZIP_ATTACHED_NBYTES
         && archive->nowait) {
         bool refused = false;
-        const struct cio_done done =
-            cio_entry_read(entry, archive->fd, out, true, &refused, problem);
+        struct cio_done done;
 
+        if (pyio_ahead_read(archive, entry, out, &done, problem)) {
+            return done;
+        }
+        done =
+            cio_entry_read(entry, archive->fd, out, true, &refused, problem);
         if (done.status != CIO_MORE) {
             return done;
         }
@@ -279,7 +283,9 @@ pyio_member_locate(struct pyio_state *st, struct pyio_archive *archive,
     if (archive->source != NULL) {
         return locate_in_source(st, archive, member);
     }
-    if (archive->nowait) {
+    if (archive->nowait
+        && !pyio_ahead_locate(archive, &member->entry, &done.status,
+                              &problem)) {
         bool refused = false;
 
         done = cio_entry_locate(&member->entry, archive->fd, true, &refused,
