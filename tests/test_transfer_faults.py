@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import sys
 
 import pytest
 from transfer_help import (
@@ -330,3 +331,27 @@ def test_no_memory_for_the_buffer(source, tmp_path):
             assert result.count == len(DATA)  # the pool had one
     out = io.BytesIO()
     assert transfer(source, out).count == len(DATA)
+
+
+@pytest.mark.parametrize("left", [0, 1, 4096, 5000])
+def test_a_fault_in_the_window_is_a_source_that_shrank(tmp_path, left):
+    data = noise(100_000)
+    source, target = file_of(tmp_path / "source", data), tmp_path / "target"
+
+    def shrink(name, args):
+        if active and name == "open" and args[0] == str(target):
+            os.truncate(source, left)  # behind the fstat that gave the size
+
+    active = True
+    sys.addaudithook(shrink)
+    try:
+        result = transfer(source, target, method="mapped")
+    finally:
+        active = False
+    assert target.read_bytes() == data[:left]
+    assert result == (left, "mapped", 0, ())
+    # Where nothing shrank it is an error of the target's, or the next method's turn.
+    file_of(source, data)
+    with fault("pwrite", error=errno.EFAULT), pytest.raises(OSError) as caught:
+        transfer(source, target, method="mapped")
+    assert caught.value.errno == errno.EFAULT

@@ -12,15 +12,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from transfer_help import FILE_METHODS, KERNEL, noise
 
 import pyio_chunked
 from pyio_chunked import _core, transfer
-
-hypothesis = pytest.importorskip("hypothesis")
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
 
 BOUNDS = [0, 1, 4095, 4096, 4097, 8192, 65535, 65536, 65537, 262143, 262144, 262145]
 sizes = st.one_of(st.sampled_from(BOUNDS), st.integers(0, 300_000))

@@ -50,6 +50,24 @@ cut(struct cio_transfer *t, uint64_t n)
     return cio_done_of(valid > 0 ? CIO_OK : CIO_EOF, valid);
 }
 
+/* EFAULT: the file shrank under the window [.., end). A window within the new
+ * size is tried; it takes a further loss to come here again. */
+static struct cio_done
+after_fault(struct cio_transfer *t, uint64_t end, uint64_t want)
+{
+    struct stat st;
+
+    if (cio_sys->fstat(t->source.fd, &st) < 0) {
+        return cio_done_sys(errno, 0);
+    }
+    if ((uint64_t)st.st_size >= end) {
+        t->refused = true; /* it isn't that */
+        return cio_done_sys(EFAULT, 0);
+    }
+    t->source.size = (uint64_t)st.st_size;
+    return cio_route_mapped(t, want);
+}
+
 struct cio_done
 cio_route_mapped(struct cio_transfer *t, uint64_t want)
 {
@@ -76,9 +94,12 @@ cio_route_mapped(struct cio_transfer *t, uint64_t want)
         return cio_done_sys(errno, 0);
     }
     done = cio_target_write(t, window + lead, (size_t)nbytes);
-    if (done.status == CIO_ERR_SYS && done.sys_errno == EFAULT) {
-        t->refused = true; /* it shrank: reading finds the new end */
-    }
     (void)cio_sys->munmap(window, (size_t)(lead + nbytes));
-    return done.status == CIO_OK ? cut(t, done.nbytes) : done;
+    if (done.status == CIO_OK) {
+        return cut(t, done.nbytes);
+    }
+    if (done.status == CIO_ERR_SYS && done.sys_errno == EFAULT) {
+        return after_fault(t, off + nbytes, want);
+    }
+    return done;
 }
