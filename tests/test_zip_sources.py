@@ -248,8 +248,8 @@ def test_tiny_members_in_order_come_several_at_a_call(tmp_path, rng):
     in_order = list(members)
     mixed = rng.sample(in_order, len(in_order))
     for names, how, least, most in (
-        (in_order, "read", 10, 60),
-        (in_order, "open", 10, 60),
+        (in_order, "read", 1, 60),
+        (in_order, "open", 1, 60),
         (mixed, "read", 250, 310),  # who jumps reads nothing else
     ):
         made = calls(names, how)
