@@ -230,7 +230,10 @@ def test_time_and_memory_are_bounded():
     )
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert len(rows) == len(CORPUS)
-    wrong = [row for row in rows if int(row[2]) > 24 + 4 * (int(row[1]) >> 20) or float(row[3]) > 20]
+    room = (
+        1 << 20 if os.environ.get("PYIO_TEST_BUILD") == "sanitize" else 24
+    )  # a sanitizer's memory isn't ours
+    wrong = [row for row in rows if int(row[2]) > room + 4 * (int(row[1]) >> 20) or float(row[3]) > 20]
     assert wrong == []
 
 
