@@ -357,6 +357,26 @@ def test_read_bytes_of_what_would_block():
     os.close(theirs)
 
 
+def test_positions_of_what_cannot_seek(tmp_path):
+    ours, theirs = os.pipe()
+    with pyio_chunked.open(ours) as file:
+        os.write(theirs, b"data")
+        for call in (
+            lambda: file.pread(4, 0),
+            lambda: file.preadinto(bytearray(4), 0),
+            lambda: pyio_chunked.read_bytes(ours, offset=1, size=2),
+        ):
+            with pytest.raises(OSError) as caught:
+                call()
+            assert caught.value.errno == errno.ESPIPE
+        with pytest.raises(io.UnsupportedOperation):
+            file.seek(0)
+        with pytest.raises(OSError):
+            file.tell()
+        os.close(theirs)
+        assert file.read() == b"data"
+
+
 def test_nonblocking_write_that_fits_half():
     ours, theirs = nonblocking_pipe()
     capacity = fcntl.fcntl(theirs, fcntl.F_GETPIPE_SZ)
@@ -995,6 +1015,10 @@ def test_dev_shm_has_no_nowait(tmp_path):
                 file.seek(0)
                 assert file.read(20_000) == DATA[:20_000]
             assert _core._fault_calls()["pread_nowait"] == 1
+        _core._fault_clear()
+        _core._fault_count()
         assert pyio_chunked.read_bytes(path) == DATA
+        calls = {name: n for name, n in _core._fault_calls().items() if name != "allow_result"}
+        assert sum(calls.values()) == 4, calls
     finally:
         path.unlink()

@@ -59,6 +59,8 @@ source_set_up(struct source *source, const struct stat *st, int64_t off)
 {
     source->endless = cio_stat_is_endless(st);
     source->core.cached = cio_stat_is_seekable(st);
+    /* There is one read of it in most cases: no trial that may be refused. */
+    source->core.refused = !cio_stat_is_on_device(st);
     source->core.seekable = source->core.cached;
     source->core.size_seen = source->core.cached ? (int64_t)st->st_size : 0;
     source->core.off = source->core.cached || off > 0 ? off : CIO_OWN_OFFSET;

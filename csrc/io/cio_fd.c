@@ -164,6 +164,17 @@ cio_stat_is_endless(const struct stat *st)
 }
 
 bool
+cio_stat_is_on_device(const struct stat *st)
+{
+#ifdef __linux__
+    return major(st->st_dev) != 0;
+#else
+    (void)st;
+    return false;
+#endif
+}
+
+bool
 cio_stat_is_seekable(const struct stat *st)
 {
     return S_ISREG(st->st_mode) || S_ISBLK(st->st_mode);

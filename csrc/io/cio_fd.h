@@ -48,6 +48,9 @@ struct cio_done cio_fd_read_small(const char *path, void *buf, size_t nbytes,
                                   int *fd, struct stat *st);
 /* /dev/zero, full, random, urandom: reading them never ends. */
 bool cio_stat_is_endless(const struct stat *st);
+/* It lies on a device, not on tmpfs, NFS, FUSE or another of those that don't
+ * know RWF_NOWAIT (nor on btrfs, which does). */
+bool cio_stat_is_on_device(const struct stat *st);
 /* Regular file or block device: reads by position, ends at its size. */
 bool cio_stat_is_seekable(const struct stat *st);
 

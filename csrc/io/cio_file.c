@@ -27,7 +27,7 @@ cio_file_read(struct cio_file *file, void *target, size_t nbytes)
 {
     struct cio_done done = cio_fd_read(file->fd, target, nbytes, file->off);
 
-    if (done.status == CIO_ERR_SYS && done.sys_errno == ESPIPE
+    if (done.status == CIO_ERR_SYS && done.sys_errno == ESPIPE && file->cached
         && file->off == 0) {
         /* A regular file that can't seek, as /proc has some. */
         file->off = CIO_OWN_OFFSET;
