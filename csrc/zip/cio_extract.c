@@ -333,7 +333,9 @@ begin_large(struct cio_extract *extract, struct cio_extract_lane *lane,
     lane->item = item;
 }
 
-/* Some pieces of a large member; its lane stays with it until it ends. */
+/* Some pieces of a large member; its lane stays with it until it ends. Stored
+ * ones too: the checksum has to see the bytes, and copy_file_range with a read
+ * beside it takes 1.1 (ext4) to 1.2 (tmpfs) times as long as this loop. */
 static void
 go_on_large(struct cio_extract *extract, struct cio_extract_lane *lane)
 {
