@@ -71,15 +71,12 @@ after_fault(struct cio_transfer *t, uint64_t end, uint64_t want)
 struct cio_done
 cio_route_mapped(struct cio_transfer *t, uint64_t want)
 {
-    static uint64_t page;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t off = t->source.off;
     uint64_t lead, nbytes;
     uint8_t *window;
     struct cio_done done;
 
-    if (page == 0) {
-        page = (uint64_t)sysconf(_SC_PAGESIZE);
-    }
     if (off >= t->source.size) {
         return cio_done_of(CIO_EOF, 0);
     }
