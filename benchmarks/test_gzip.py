@@ -129,6 +129,18 @@ def test_read_loop(text: bytes, text_gz: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("size", [65536, 131072, 262144, 524288, 1 << 20])
+def test_piece(text: bytes, text_gz: Path, size: int) -> None:
+    """The room of one engine call: reads of 64 KiB and more go straight to the engine, 512 KiB at most."""
+    compare(
+        f"read({size}) loop",
+        lambda: loop(lambda: pyio_chunked.GzipFile(text_gz), size),
+        {"read(524288)": (lambda: loop(lambda: pyio_chunked.GzipFile(text_gz), 524288), 1.0)},
+        len(text),
+        max(3, ROUNDS // 2),
+    )
+
+
 def test_read_all(text: bytes, text_gz: Path) -> None:
     found = openers(text_gz, peer("isal.igzip"), gzip=3.2, isal=1.55)
     compare(
