@@ -103,8 +103,9 @@ def test_zipfile_agrees_where_it_reads_right(h: Hostile):
             info, reference = ours.infolist()[i], theirs.infolist()[i]
             try:
                 data = theirs.read(reference)
-            except Exception:
-                assert i in refused
+            except Exception as error:
+                # 3.13.0 refuses entries of one offset, which 3.13.1 warns of
+                assert i in refused or "Overlapped" in str(error)
                 continue
             if i not in refused:
                 assert ours.read(info) == data
