@@ -78,8 +78,9 @@ def rng(seed: str) -> random.Random:
 
 
 def names_here() -> set[str]:
-    # Tools' own folders, and what another worker's compiler may be writing.
-    return {n for n in os.listdir(".") if not n.startswith(".") and n not in ("build", "__pycache__")}
+    # Tools' own folders, and what a build beside the test run may be writing.
+    tools = ("build", "dist", "__pycache__", "pyio_chunked-", "pyio_chunked.")
+    return {name for name in os.listdir(".") if not name.startswith((".", *tools))}
 
 
 @pytest.fixture(autouse=True)
