@@ -32,19 +32,35 @@ parse_order(struct data_stream *s, PyObject *byteorder)
     return 0;
 }
 
+/* An __init__ that failed may have left a buffer of another size and an open
+ * descriptor. Conversions of arguments, which may initialise the stream, come
+ * before. */
+static int
+forget_attempt(struct data_stream *s)
+{
+    if (s->ready) {
+        return pyio_raise(PyExc_ValueError, "%R is initialised already", s);
+    }
+    if (s->owns_fd) {
+        (void)pyio_close(s->fd);
+        PyErr_Clear();
+    }
+    s->owns_fd = false;
+    s->fd = -1;
+    cio_free(s->buffer);
+    s->buffer = s->next = s->limit = NULL;
+    return 0;
+}
+
 int
 data_stream_init(struct data_stream *s, PyObject *byteorder,
                  PyObject *buffer_size)
 {
     int64_t nbytes = CIO_DATA_BUFFER_NBYTES;
 
-    if (s->ready) {
-        return pyio_raise(PyExc_ValueError, "%R is initialised already", s);
-    }
-    s->fd = -1;
-    if (parse_order(s, byteorder) < 0
-        || (buffer_size != NULL
-            && pyio_as_offset(buffer_size, "buffer_size", &nbytes) < 0)) {
+    if ((buffer_size != NULL
+         && pyio_as_offset(buffer_size, "buffer_size", &nbytes) < 0)
+        || forget_attempt(s) < 0 || parse_order(s, byteorder) < 0) {
         return -1;
     }
     s->unbuffered = nbytes == 0;
@@ -408,6 +424,12 @@ data_stream_enter_context(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     return data_stream_check((struct data_stream *)op) < 0 ? NULL
                                                            : Py_NewRef(op);
+}
+
+PyObject *
+data_stream_close(PyObject *op)
+{
+    return PyObject_CallMethod(op, "close", NULL);
 }
 
 /* ---------------------------------------------------------------- parts */

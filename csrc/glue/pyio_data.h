@@ -118,6 +118,8 @@ void data_stream_dealloc(PyObject *op);
 extern PyGetSetDef data_stream_getset[];
 extern PyMemberDef data_stream_members[];
 PyObject *data_stream_enter_context(PyObject *op, PyObject *ignored);
+/* close(), a subclass's where it has its own, as io does. */
+PyObject *data_stream_close(PyObject *op);
 /* A socket with a timeout said EAGAIN: wait for `events` as it would. */
 int data_stream_wait(struct data_stream *s, int fd, short events,
                      uint64_t transferred);
@@ -153,6 +155,9 @@ struct data_short {
     size_t head_nbytes, body_nbytes;
     int64_t offset;
     uint64_t found; /* 0: what head and body hold */
+    /* Of a prefix in front of the value, which `expected` leaves out: a length
+     * of 64 bits and its prefix need more than 64. */
+    size_t prefix_nbytes;
 };
 /* Raises ShortReadError. */
 int data_short_read(struct pyio_state *st, const struct data_short *what);

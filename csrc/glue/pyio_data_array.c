@@ -120,7 +120,8 @@ put_swapped_locked(struct pyio_writer *w, const Py_buffer *view,
         cio_array_swap(w->s.next, data + done, piece, width);
         w->s.next += piece;
         done += piece;
-        if (done < nbytes && writer_drain_locked(w) < 0) {
+        if (done < nbytes
+            && (writer_drain_locked(w) < 0 || PyErr_CheckSignals() < 0)) {
             /* What drained is out, what did not is pending: the rest of the
              * array is not, and `transferred` says how far it came. */
             pyio_exception_attribute(

@@ -99,22 +99,23 @@ reader_tell_locked(const struct pyio_reader *r)
 /* The value at the position: skip bytes of it are at hand, nbytes lie at data.
  */
 static int
-raise_short(struct pyio_reader *r, uint64_t expected, size_t skip,
-            const void *data, size_t nbytes, const char *what)
+raise_short(struct pyio_reader *r, size_t prefix, uint64_t expected,
+            size_t skip, const void *data, size_t nbytes, const char *what)
 {
     const struct data_short value = {
         what, expected, r->s.next, data, skip, nbytes, reader_tell_locked(r),
-        0};
+        0,    prefix};
 
     return data_short_read(pyio_state_of(Py_TYPE(r)), &value);
 }
 
 /* The source ended inside a value that was not gathered: ShortReadError. */
 static int
-fall_short(struct pyio_reader *r, uint64_t expected, size_t skip,
-           const void *data, size_t nbytes, const char *what)
+fall_short(struct pyio_reader *r, size_t prefix, uint64_t expected,
+           const char *what)
 {
-    const int result = raise_short(r, expected, skip, data, nbytes, what);
+    const int result =
+        raise_short(r, prefix, expected, stream_room(&r->s), NULL, 0, what);
 
     if (r->lossy) {
         r->s.next = r->s.limit;
@@ -128,9 +129,7 @@ reader_need_locked(struct pyio_reader *r, size_t nbytes, const char *what)
     if (reader_fill_locked(r, nbytes) < 0) {
         return -1;
     }
-    return stream_room(&r->s) >= nbytes
-               ? 0
-               : fall_short(r, nbytes, stream_room(&r->s), NULL, 0, what);
+    return stream_room(&r->s) >= nbytes ? 0 : fall_short(r, 0, nbytes, what);
 }
 
 int
@@ -260,13 +259,14 @@ fall_short_gathered(struct pyio_reader *r, size_t skip, const uint8_t *data,
 
     if (r->lossy) {
         struct data_short value = {what,
-                                   skip + nbytes,
+                                   nbytes,
                                    r->s.next,
                                    data,
                                    skip,
                                    filled,
                                    r->end_offset - (int64_t)found,
-                                   0};
+                                   0,
+                                   skip};
 
         (void)data_short_read(pyio_state_of(Py_TYPE(r)), &value);
         reader_drop(r);
@@ -274,7 +274,7 @@ fall_short_gathered(struct pyio_reader *r, size_t skip, const uint8_t *data,
     }
     return put_back(r, skip, data, filled) < 0
                ? -1
-               : raise_short(r, skip + nbytes, skip, data, filled, what);
+               : raise_short(r, skip, nbytes, skip, data, filled, what);
 }
 
 int
@@ -390,7 +390,7 @@ reader_bytes_locked(struct pyio_reader *r, size_t skip, uint64_t nbytes,
         return bytes;
     }
     if (r->memory) {
-        (void)fall_short(r, skip + nbytes, stream_room(s), NULL, 0, what);
+        (void)fall_short(r, skip, nbytes, what);
         return NULL;
     }
     if (gather_all(r, skip, nbytes, &result) < 0) {
@@ -434,9 +434,8 @@ reader_whole_locked(struct pyio_reader *r, size_t skip, uint64_t nbytes,
         return -1;
     }
     whole->data = s->next + skip;
-    return nbytes <= stream_room(s) - skip
-               ? 0
-               : fall_short(r, skip + nbytes, stream_room(s), NULL, 0, what);
+    return nbytes <= stream_room(s) - skip ? 0
+                                           : fall_short(r, skip, nbytes, what);
 }
 
 void

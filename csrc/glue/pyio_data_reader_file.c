@@ -113,7 +113,7 @@ reader_detach(PyObject *op, PyObject *Py_UNUSED(ignored))
 PyObject *
 reader_exit(PyObject *op, PyObject *Py_UNUSED(args))
 {
-    return reader_close(op, NULL);
+    return data_stream_close(op);
 }
 
 void
@@ -129,7 +129,7 @@ reader_finalize(PyObject *op)
                    < 0) {
             PyErr_WriteUnraisable(op);
         }
-        closed = reader_close(op, NULL);
+        closed = data_stream_close(op);
         if (closed == NULL) {
             PyErr_WriteUnraisable(op);
         }

@@ -149,7 +149,8 @@ raise_skip(struct pyio_reader *r, uint64_t nbytes, const char *what)
 {
     const size_t at_hand = stream_room(&r->s);
     const struct data_short value = {
-        what, nbytes, r->s.next, NULL, at_hand, 0, reader_tell_locked(r), 0};
+        what, nbytes, r->s.next, NULL, at_hand, 0, reader_tell_locked(r),
+        0,    0};
 
     return data_short_read(pyio_state_of(Py_TYPE(r)), &value);
 }

@@ -33,18 +33,23 @@ static int
 ask_struct(struct data_record *record, const char *text, Py_ssize_t nchars,
            char order)
 {
-    PyObject *module, *size;
-    char sign[2] = {order, '\0'};
+    const size_t sign =
+        nchars > 0 && *text != '\0' && strchr("@=<>!", *text) != NULL ? 0 : 1;
+    PyObject *module, *size, *whole;
 
-    if (nchars > 0 && strchr("@=<>!", *text) != NULL) {
-        sign[0] = '\0';
-    }
-    module = PyImport_ImportModule("struct");
-    if (module == NULL) {
+    /* As bytes, so that struct sees, and refuses, a NUL inside. */
+    whole = PyBytes_FromStringAndSize(NULL, nchars + (Py_ssize_t)sign);
+    if (whole == NULL) {
         return -1;
     }
-    record->other = PyObject_CallMethod(
-        module, "Struct", "N", PyUnicode_FromFormat("%s%s", sign, text));
+    memset(PyBytes_AS_STRING(whole), order, sign);
+    memcpy(PyBytes_AS_STRING(whole) + sign, text, (size_t)nchars);
+    module = PyImport_ImportModule("struct");
+    if (module == NULL) {
+        Py_DECREF(whole);
+        return -1;
+    }
+    record->other = PyObject_CallMethod(module, "Struct", "N", whole);
     Py_DECREF(module);
     if (record->other == NULL) {
         return -1;

@@ -162,32 +162,30 @@ static PyObject *
 iterator_next(PyObject *op)
 {
     struct record_iterator *const it = (struct record_iterator *)op;
+    PyObject *const reader = Py_XNewRef(it->reader);
+    PyObject *result = NULL;
     struct pyio_reader *r;
-    PyObject *reader, *result = NULL;
     bool at_end = false;
-    int filled;
+    int filled = 0;
 
-    if (it->reader == NULL) {
+    /* Held from here on: another thread may come to the end meanwhile. */
+    if (reader == NULL) {
         return NULL;
     }
-    r = as_reader(it->reader);
+    r = as_reader(reader);
     if (stream_room(&r->s) == 0 || !pyio_lock_free(&r->s.lock)) {
-        if (data_stream_enter(&r->s) < 0) {
-            return NULL;
-        }
-        filled = reader_fill_locked(r, 1);
-        at_end = filled == 0 && stream_room(&r->s) == 0;
-        data_stream_leave(&r->s);
-        if (filled < 0) {
-            return NULL;
+        filled = data_stream_enter(&r->s);
+        if (filled == 0) {
+            filled = reader_fill_locked(r, 1);
+            at_end = filled == 0 && stream_room(&r->s) == 0;
+            data_stream_leave(&r->s);
         }
     }
     if (at_end) {
         Py_CLEAR(it->reader);
-        return NULL;
+    } else if (filled == 0) {
+        result = read_record(r, &it->record);
     }
-    reader = Py_NewRef(it->reader);
-    result = read_record(r, &it->record);
     Py_DECREF(reader);
     return result;
 }

@@ -154,16 +154,33 @@ data_value_of(uint64_t bits, enum cio_type type)
 
 /* --------------------------------------------------------------- errors */
 
+static PyObject *
+expected_of(const struct data_short *what)
+{
+    PyObject *const length = PyLong_FromUnsignedLongLong(what->expected);
+    PyObject *const prefix = PyLong_FromSize_t(what->prefix_nbytes);
+    PyObject *const sum =
+        length != NULL && prefix != NULL ? PyNumber_Add(length, prefix) : NULL;
+
+    Py_XDECREF(length);
+    Py_XDECREF(prefix);
+    return sum;
+}
+
 int
 data_short_read(struct pyio_state *st, const struct data_short *what)
 {
     const size_t found = what->head_nbytes + what->body_nbytes;
     const size_t kept_nbytes = cio_min_size(found, CIO_DATA_PARTIAL_NBYTES);
     const size_t kept_head = cio_min_size(what->head_nbytes, kept_nbytes);
-    PyObject *kept;
+    PyObject *kept, *const expected = expected_of(what);
 
+    if (expected == NULL) {
+        return -1;
+    }
     kept = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)kept_nbytes);
     if (kept == NULL) {
+        Py_DECREF(expected);
         return -1;
     }
     if (kept_head != 0) {
@@ -174,13 +191,11 @@ data_short_read(struct pyio_state *st, const struct data_short *what)
                kept_nbytes - kept_head);
     }
     (void)pyio_raise(st->short_read_error,
-                     "%s at offset %lld: expected %llu bytes, found %llu",
-                     what->name, (long long)what->offset,
-                     (unsigned long long)what->expected,
+                     "%s at offset %lld: expected %S bytes, found %llu",
+                     what->name, (long long)what->offset, expected,
                      (unsigned long long)cio_max_u64(what->found, found));
     pyio_exception_attribute("partial", kept);
-    pyio_exception_attribute("expected",
-                             PyLong_FromUnsignedLongLong(what->expected));
+    pyio_exception_attribute("expected", expected);
     pyio_exception_attribute("offset", PyLong_FromLongLong(what->offset));
     return -1;
 }

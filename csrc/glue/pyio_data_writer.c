@@ -117,6 +117,17 @@ writer_emit_locked(struct pyio_writer *w, const uint8_t *data, size_t nbytes,
     return result;
 }
 
+/* The buffer holds this much. Unbuffered, what a target refused may be in it,
+ * but there never is room for more: fast paths must not store. */
+static void
+set_pending(struct pyio_writer *w, size_t nbytes)
+{
+    struct data_stream *const s = &w->s;
+
+    s->next = s->buffer + nbytes;
+    s->limit = s->unbuffered ? s->next : s->buffer + s->capacity;
+}
+
 int
 writer_drain_locked(struct pyio_writer *w)
 {
@@ -133,7 +144,7 @@ writer_drain_locked(struct pyio_writer *w)
     }
     if (w->s.buffer != NULL) {
         memmove(w->s.buffer, w->s.buffer + put, nbytes - put);
-        w->s.next = w->s.buffer + (nbytes - put);
+        set_pending(w, nbytes - put);
     }
     return result < 0 ? -1 : 0;
 }
@@ -156,7 +167,7 @@ keep_rest(struct pyio_writer *w, const uint8_t *rest, size_t nbytes,
 
     if (kept) {
         memmove(w->s.buffer, rest + put, nbytes - put);
-        w->s.next = w->s.buffer + (nbytes - put);
+        set_pending(w, nbytes - put);
     }
     pyio_exception_attribute("transferred", PyLong_FromSize_t(before + put));
     if (PyErr_ExceptionMatches(PyExc_BlockingIOError)) {
@@ -353,8 +364,7 @@ writer_init(struct pyio_writer *w, PyObject *target, PyObject *byteorder,
     if (data_stream_hold(s, target) < 0) {
         return -1;
     }
-    s->next = s->buffer;
-    s->limit = s->unbuffered ? s->buffer : s->buffer + s->capacity;
+    set_pending(w, 0);
     w->flushed = 0;
     s->closed = s->detached = false;
     s->ready = true;

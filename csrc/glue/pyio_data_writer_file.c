@@ -116,7 +116,7 @@ writer_detach(PyObject *op, PyObject *Py_UNUSED(ignored))
 PyObject *
 writer_exit(PyObject *op, PyObject *Py_UNUSED(args))
 {
-    return writer_close(op, NULL);
+    return data_stream_close(op);
 }
 
 void
@@ -132,7 +132,7 @@ writer_finalize(PyObject *op)
                    < 0) {
             PyErr_WriteUnraisable(op);
         }
-        closed = writer_close(op, NULL);
+        closed = data_stream_close(op);
         if (closed == NULL) {
             PyErr_WriteUnraisable(op);
         }
@@ -166,29 +166,44 @@ writer_tell(PyObject *op, PyObject *Py_UNUSED(ignored))
     return result < 0 ? NULL : PyLong_FromLongLong(position);
 }
 
-/* Zeros, a buffer's worth at a time; unbuffered: in one write. */
+/* Unbuffered: in one write, of a slice at most. */
+static int
+send_zeros_locked(struct pyio_writer *w, size_t nbytes)
+{
+    uint8_t *const zeros = cio_sys->calloc(1, nbytes);
+    int result;
+
+    if (zeros == NULL) {
+        (void)PyErr_NoMemory();
+        return -1;
+    }
+    result = writer_send_locked(w, zeros, nbytes);
+    if (result != PYIO_KEPT) {
+        cio_free(zeros);
+    }
+    return result;
+}
+
+/* Zeros, a buffer's worth at a time. */
 static int
 put_zeros_locked(struct pyio_writer *w, size_t nbytes)
 {
-    uint8_t *zeros;
-    int result;
+    while (w->s.unbuffered && nbytes > 0) {
+        const size_t piece = cio_min_size(nbytes, CIO_SLICE_NBYTES);
 
-    if (w->s.unbuffered && nbytes != 0) {
-        zeros = cio_sys->calloc(1, nbytes);
-        if (zeros == NULL) {
-            (void)PyErr_NoMemory();
+        if (send_zeros_locked(w, piece) < 0) {
             return -1;
         }
-        result = writer_send_locked(w, zeros, nbytes);
-        if (result != PYIO_KEPT) {
-            cio_free(zeros);
+        nbytes -= piece;
+        if (nbytes > 0 && PyErr_CheckSignals() < 0) {
+            return -1;
         }
-        return result;
     }
     while (nbytes > 0) {
         size_t piece = w->s.capacity - writer_pending(w);
 
-        if (piece == 0 && writer_drain_locked(w) < 0) {
+        if (piece == 0
+            && (writer_drain_locked(w) < 0 || PyErr_CheckSignals() < 0)) {
             return -1;
         }
         piece = cio_min_size(nbytes, w->s.capacity - writer_pending(w));
