@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import sys
 import threading
 import zipfile
 
@@ -225,6 +226,7 @@ def read_size(ref):
 
 def test_sub_interpreters(path):
     code = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
         "import pyio_chunked\n"
         f"with pyio_chunked.ZipFile({str(path)!r}) as zf:\n"
         "    assert zf.testzip() is None\n"
