@@ -5,6 +5,7 @@ misbehave, re-entry, and every system call and allocation made to fail."""
 from __future__ import annotations
 
 import array
+import contextlib
 import errno
 import io
 import os
@@ -13,7 +14,7 @@ import struct
 
 import pytest
 
-from pyio_chunked import DataReader, DataWriter, _core
+from pyio_chunked import DataReader, DataWriter, _core, build_info
 from pyio_chunked.java import DataInput, DataOutput
 
 # ------------------------------------------------------------ failed flushes
@@ -380,7 +381,19 @@ def test_every_fault_while_writing_is_an_error_and_leaks_nothing(call, tmp_path)
 
 
 @pytest.mark.parametrize(
-    "call", ["openat", "close", "read", "pread", "lseek", "fstat", "malloc", "calloc", "allow_result"]
+    "call",
+    [
+        "openat",
+        "close",
+        "read",
+        "pread",
+        "pread_nowait",
+        "lseek",
+        "fstat",
+        "malloc",
+        "calloc",
+        "allow_result",
+    ],
 )
 def test_every_fault_while_reading_is_an_error_and_leaks_nothing(call, tmp_path):
     path = tmp_path / "file"
@@ -400,9 +413,9 @@ def test_every_fault_while_reading_is_an_error_and_leaks_nothing(call, tmp_path)
         except failure:
             pass
         else:
-            survived += 1  # a size that could not be asked is only a hint
+            survived += 1  # a size or a page cache that could not be asked is only a hint
         _core._fault_clear()
-    assert survived == 0 or call == "fstat"
+    assert survived == 0 or call in ("fstat", "pread_nowait")
     assert len(os.listdir("/proc/self/fd")) == descriptors
     assert read_all(path) == want
 
@@ -463,3 +476,108 @@ def test_a_fault_inside_a_value_leaves_it_to_be_read(call, tmp_path):
                 _core._fault_clear()
                 assert r.at_eof()
     assert hit > 0
+
+
+# ----------------------------------------------- refills from the page cache
+
+
+def counted(read):
+    """What read gives, and how often the file was asked in each way."""
+    _core._fault_count()
+    result = read()
+    calls = _core._fault_calls()
+    _core._fault_clear()
+    return result, calls.get("pread_nowait", 0), calls.get("pread", 0) + calls.get("read", 0)
+
+
+def answers_nowait(fd):
+    """Does this build, and the file system under fd, know the call?"""
+    if build_info()["portable"]:
+        return False
+    try:
+        return os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT) == 1
+    except OSError:
+        return False
+
+
+def source_of(kind, path, stack):
+    if kind == "path":
+        return path
+    file = stack.enter_context(open(path, "rb", buffering=0))
+    return file if kind == "raw" else file.fileno()
+
+
+@pytest.fixture
+def numbers(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(struct.pack(">100000i", *range(100_000)))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["path", "fd", "raw"])
+def test_a_refill_asks_the_page_cache_first(kind, numbers):
+    """Under the GIL, once a call at most; what may wait, or goes on, gives it up."""
+    with contextlib.ExitStack() as stack:
+        known = answers_nowait(stack.enter_context(open(numbers, "rb")).fileno())
+        r = stack.enter_context(DataReader(source_of(kind, numbers, stack)))
+        assert counted(r.read_int32) == (0, 1, 0 if known else 1)
+        assert counted(r.read_int32) == (1, 0, 0)
+        r.seek(200_000)
+        assert counted(r.read_int32) == ((50_000, 1, 0) if known else (50_000, 0, 1))
+        # A value of several refills.
+        r.seek(0)
+        peeked, nowait, plain = counted(lambda: r.peek(200_000))
+        assert len(peeked) == 200_000 and nowait == (1 if known else 0) and plain > 0
+        r.seek(0)
+        found, nowait, plain = counted(lambda: r.read_array("int32", 100_000))
+        assert list(found) == list(range(100_000)) and nowait <= 1 and plain > 0
+        assert counted(r.at_eof) == (True, 1 if known else 0, 1)
+
+
+@pytest.mark.parametrize("kind", ["path", "fd", "raw"])
+@pytest.mark.parametrize(
+    "error", [errno.EAGAIN, errno.EINTR, errno.EIO, errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM]
+)
+def test_a_page_cache_without_an_answer_is_gone_around(error, kind, numbers):
+    with contextlib.ExitStack() as stack:
+        r = stack.enter_context(DataReader(source_of(kind, numbers, stack), buffer_size=4096))
+        _core._fault_add("pread_nowait", error=error, first=1, times=1000)
+        assert [r.read_int32() for _ in range(100_000)] == list(range(100_000))
+        calls = _core._fault_calls()
+        refused = error in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM)
+        assert calls["pread_nowait"] == 1 if refused else calls["pread_nowait"] > 97
+        assert calls.get("pread", 0) + calls.get("read", 0) > 97
+        _core._fault_clear()
+        assert r.at_eof()
+
+
+@pytest.mark.parametrize("kind", ["path", "fd", "raw"])
+@pytest.mark.parametrize("most", [1, 3, 1000])
+def test_a_page_cache_with_half_an_answer(most, kind, numbers):
+    with contextlib.ExitStack() as stack:
+        r = stack.enter_context(DataReader(source_of(kind, numbers, stack), buffer_size=4096))
+        _core._fault_add("pread_nowait", max_nbytes=most, first=1, times=10_000)
+        assert list(r.iter_struct("i")) == [(n,) for n in range(100_000)]
+
+
+def test_pipes_and_objects_have_no_page_cache(numbers):
+    read, write = os.pipe()
+    os.write(write, b"\0\0\0\5")
+    with DataReader(read) as r:
+        assert counted(r.read_int32) == (5, 0, 1)
+    os.close(read)
+    os.close(write)
+    with open(numbers, "rb") as f, DataReader(f) as r:
+        assert counted(r.read_int32) == (0, 0, 0)
+
+
+def test_a_regular_file_that_cannot_seek(numbers):
+    """As /proc has some: read where it stands, from the first read on."""
+    with DataReader(numbers, buffer_size=4096) as r:
+        _core._fault_add("pread_nowait", error=errno.ESPIPE, first=1)
+        _core._fault_add("pread", error=errno.ESPIPE, first=1)
+        assert r.read_int32() == 0
+        _core._fault_clear()
+        assert not r.seekable()
+        assert [r.read_int32() for _ in range(99_999)] == list(range(1, 100_000))
+        assert r.at_eof() and r.tell() == 400_000

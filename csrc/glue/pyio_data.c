@@ -113,6 +113,7 @@ data_stream_enter(struct data_stream *s)
         pyio_lock_leave(&s->lock);
         return -1;
     }
+    s->kept_gil = false;
     return 0;
 }
 

@@ -38,6 +38,7 @@ struct data_stream {
     bool detached;   /* ... because of detach */
     bool unbuffered; /* buffer_size=0 */
     bool owns_fd;    /* a path: we opened it */
+    bool kept_gil;   /* this call read once without giving the GIL up */
     char order;      /* '<' or '>' */
     enum pyio_stream_kind kind;
     int fd;           /* PATH and FD; others are asked each time */
@@ -59,7 +60,8 @@ struct pyio_reader {
     bool memory;        /* the source is a Buffer: s.limit is its end */
     bool positional;    /* a path: pread at end_offset */
     bool seekable;
-    bool lossy; /* java.DataInput: a value cut by the end is gone */
+    bool cached; /* regular file: it can be asked what the page cache holds */
+    bool lossy;  /* java.DataInput: a value cut by the end is gone */
 };
 
 static inline struct pyio_writer *
@@ -203,6 +205,11 @@ extern PyType_Spec pyio_data_reader_spec, pyio_data_iterator_spec;
 /* pyio_data_source.c: one read of the source; *got 0 is its end. */
 int reader_source_read(struct pyio_reader *r, uint8_t *data, size_t nbytes,
                        size_t *got);
+/* The same for a refill: a file's page cache is asked first, once a call, with
+ * the GIL kept (giving it up for microseconds is dear beside a busy thread).
+ */
+int reader_source_refill(struct pyio_reader *r, uint8_t *data, size_t nbytes,
+                         size_t *got);
 static inline bool
 reader_by_descriptor(const struct pyio_reader *r)
 {

@@ -66,7 +66,7 @@ reader_fetch_locked(struct pyio_reader *r, size_t nbytes)
     if (s->unbuffered) {
         want = cio_min_size(want, nbytes);
     }
-    result = reader_source_read(r, s->limit, want, &got);
+    result = reader_source_refill(r, s->limit, want, &got);
     if (result < 0) {
         if (result == PYIO_KEPT) {
             data_stream_abandon_buffer(s);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cio_bytes.h"
+#include "io/cio_fd.h"
 
 /* --------------------------------------------------------------- source */
 
@@ -46,6 +47,11 @@ fetch_from_fd(struct pyio_reader *r, uint8_t *data, size_t nbytes, size_t *got)
             return -1;
         }
         error = read_once(r, fd, data, nbytes, got);
+        if (error == ESPIPE && r->positional && r->end_offset == 0) {
+            /* A regular file that can't seek, as /proc has some. */
+            r->positional = r->seekable = r->cached = false;
+            error = read_once(r, fd, data, nbytes, got);
+        }
         if (error == EAGAIN && r->s.kind == PYIO_STREAM_SOCKET) {
             if (data_stream_wait(&r->s, fd, POLLIN, 0) < 0) {
                 return -1;
@@ -88,6 +94,33 @@ reader_source_read(struct pyio_reader *r, uint8_t *data, size_t nbytes,
     }
     r->end_offset += (int64_t)*got;
     return result;
+}
+
+int
+reader_source_refill(struct pyio_reader *r, uint8_t *data, size_t nbytes,
+                     size_t *got)
+{
+    const int64_t offset = r->positional ? r->end_offset : CIO_OWN_OFFSET;
+    struct cio_done done;
+    bool refused = false;
+    int fd;
+
+    if (r->cached && !r->s.kept_gil && nbytes <= CIO_NOWAIT_NBYTES) {
+        fd = data_stream_fd(&r->s);
+        if (fd < 0) {
+            *got = 0;
+            return -1;
+        }
+        done = cio_fd_read_nowait(fd, data, nbytes, offset, &refused);
+        r->cached = !refused;
+        if (done.status == CIO_OK) {
+            r->s.kept_gil = true;
+            *got = (size_t)done.nbytes;
+            r->end_offset += (int64_t)*got;
+            return 0;
+        }
+    }
+    return reader_source_read(r, data, nbytes, got);
 }
 
 int
@@ -160,7 +193,30 @@ init_path(struct pyio_reader *r, PyObject *source)
         return -1;
     }
     s->owns_fd = true;
-    r->positional = r->seekable = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
+    r->cached = S_ISREG(st.st_mode);
+    r->positional = r->seekable = r->cached || S_ISBLK(st.st_mode);
+    return 0;
+}
+
+/* A descriptor, or an object that may have one. */
+static int
+init_given(struct pyio_reader *r)
+{
+    struct data_stream *const s = &r->s;
+    struct stat st;
+    int fd;
+
+    if (data_stream_position(s, &r->end_offset, &r->seekable) < 0) {
+        return -1;
+    }
+    if (r->seekable && reader_by_descriptor(r)) {
+        fd = data_stream_fd(s);
+        if (fd < 0) {
+            return -1;
+        }
+        /* Without an answer it isn't known to be one. */
+        r->cached = cio_sys->fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    }
     return 0;
 }
 
@@ -192,7 +248,7 @@ reader_init(struct pyio_reader *r, PyObject *source, PyObject *byteorder,
         if (result == 0 && s->kind == PYIO_STREAM_PATH) {
             result = init_path(r, source);
         } else if (result == 0) {
-            result = data_stream_position(s, &r->end_offset, &r->seekable);
+            result = init_given(r);
         }
     }
     if (result < 0) {
