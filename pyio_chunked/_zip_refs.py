@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from pyio_chunked import _core
 
+_IN_C = (0, 8)  # stored, deflated
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::|://)")
 
 
@@ -36,6 +37,10 @@ class EntryRef(NamedTuple):
 
     def read(self, *, verify: bool = True) -> bytes:
         """The member's bytes. OSError where the archive changed; BadZipFile as ZipFile.read."""
+        if self.method not in _IN_C:
+            with self._open_special(verify) as stream:
+                plain: bytes = stream.readall()
+            return plain
         if _URL.match(self.path):
             with _open_url(self.path, self.fingerprint) as file:
                 data: bytes = _core._zip_ref_read(file, *self[1:], verify)
@@ -45,9 +50,32 @@ class EntryRef(NamedTuple):
 
     def open(self) -> Any:
         """The member as ZipFile.open gives it."""
+        if self.method not in _IN_C:
+            return self._open_special(True)
+        return self._open_in_c(True)
+
+    def _open_in_c(self, verify: bool) -> Any:
         if _URL.match(self.path):
-            return _core._zip_ref_open(_open_url(self.path, self.fingerprint), *self[1:], True)
-        return _core._zip_ref_open(*self, True)
+            return _core._zip_ref_open(_open_url(self.path, self.fingerprint), *self[1:], verify)
+        return _core._zip_ref_open(*self, verify)
+
+    def _open_special(self, verify: bool) -> Any:
+        from zipfile import ZipInfo
+
+        from pyio_chunked._methods import MethodReader
+
+        if self.size < 0:
+            raise OverflowError("an EntryRef's size is never negative")
+        info = ZipInfo()
+        info.filename, info.compress_type = self.name, self.method
+        info.file_size, info.CRC = self.size, self.crc
+        # C hands out the bytes as they lie in the file: as a stored member of that size.
+        raw = self._replace(size=self.compressed_size, method=0)._open_in_c(False)
+        try:
+            return MethodReader(raw, info, verify)
+        except BaseException:
+            raw.close()
+            raise
 
 
 EntryRef.__module__ = "pyio_chunked"

@@ -142,6 +142,35 @@ def test_refs_that_lie(tmp_path):
     assert good._replace(crc=5).read(verify=False) == body
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("kind", ["path", "url"])
+def test_other_methods_as_zipfile_reads_them(tmp_path, method, kind):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", method) as zf:
+        for name, body in MEMBERS.items():
+            zf.writestr(name, body)
+    if kind == "url":
+        pytest.importorskip("fsspec", reason="fsspec is not installed")
+    for ref in scan(str(path) if kind == "path" else path.as_uri()):
+        ref = pickle.loads(pickle.dumps(ref))
+        assert ref.read() == MEMBERS[ref.name]
+        with ref.open() as stream:
+            assert isinstance(stream, io.BufferedIOBase)
+            assert stream.read(10) == MEMBERS[ref.name][:10]
+            stream.seek(0)
+            assert stream.read() == MEMBERS[ref.name]
+        if ref.size and ref.method == method:
+            with pytest.raises(zipfile.BadZipFile, match="CRC"):
+                ref._replace(crc=ref.crc ^ 1).read()
+            assert ref._replace(crc=ref.crc ^ 1).read(verify=False) == MEMBERS[ref.name]
+            for wrong in ({"size": ref.size - 1}, {"size": ref.size + 1}, {"size": 2**62}, {"offset": 3}):
+                with pytest.raises((zipfile.BadZipFile, EOFError)):
+                    ref._replace(**wrong).read()
+            for call in (EntryRef.read, EntryRef.open):
+                with pytest.raises(OverflowError):
+                    call(ref._replace(size=-1))
+
+
 def test_of_one_name_each_member_has_its_ref(tmp_path):
     path = tmp_path / "a.zip"
     path.write_bytes(archive([M("a", b"first"), M("a", b"second", STORED)], prefix=b"prefix"))
