@@ -81,7 +81,7 @@ def test_build_without_what_it_needs_fails_in_one_sentence(environment, words, t
         capture_output=True,
         text=True,
         cwd=root,
-        env={**os.environ, **environment, "PYTHONSAFEPATH": ""},
+        env={**os.environ, "PYIO_CHUNKED_REQUIRE": "", **environment, "PYTHONSAFEPATH": ""},
     )
     assert done.returncode == 1, done.stdout + done.stderr
     lines = [line for line in done.stderr.splitlines() if "pyio_chunked" in line.lower()]
