@@ -114,6 +114,8 @@ def run(directory: Any, budget: float, progress: Any) -> Any:
     before = pyio_chunked.thresholds()
     folder = None if directory is None else os.fsdecode(directory)
     try:
+        if folder is not None:
+            os.scandir(folder).close()  # an error names the folder, not one of ours in it
         with tempfile.TemporaryDirectory(dir=folder, prefix="pyio_chunked-") as place:
             source = os.path.join(place, "source")
             with open(source, "wb") as file:

@@ -56,7 +56,16 @@ def each_failure(error: Exception) -> list[object]:
     """copytree's error holds one (source, target, words) for each file."""
     if error.args and isinstance(error.args[0], list):
         return [f"{source}: {words}" for source, _, words in error.args[0]]
+    if isinstance(error, OSError):
+        for end in ("filename", "filename2"):
+            if isinstance(getattr(error, end), int):
+                setattr(error, end, stream_name(getattr(error, end)))
     return [error]
+
+
+def stream_name(descriptor: int) -> str:
+    """What the user knows a descriptor as that a verb gave to a call."""
+    return {0: "standard input", 1: "standard output"}.get(descriptor, str(descriptor))
 
 
 def leave_stdout() -> None:

@@ -102,7 +102,8 @@ def add_selection(parser: ArgumentParser, profile: str) -> None:
         "--only",
         nargs="+",
         metavar="MEMBER-GLOB",
-        help="only members whose whole name matches one of these patterns",
+        help="only members whose whole name matches one of these patterns; behind ARCHIVE, as it takes all"
+        " words up to the next option",
     )
     parser.add_argument(
         "--profile",
@@ -126,7 +127,14 @@ def add_selection(parser: ArgumentParser, profile: str) -> None:
 def workers(text: str) -> int:
     value = int(text)
     if value < 1:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return value
+
+
+def seconds(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
     return value
 
 
@@ -138,10 +146,12 @@ def copy_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--reflink", choices=choices, default="auto", help="share the file system's blocks")
     parser.add_argument("--sparse", choices=choices, default="auto", help="keep or make holes")
     parser.add_argument("--symlinks", action="store_true", help="of a folder: keep links as links")
-    parser.add_argument("--atomic", action="store_true", help="a failure leaves the old file as it was")
+    parser.add_argument(
+        "--atomic", action="store_true", help="of a file: a failure leaves the old one as it was"
+    )
     parser.add_argument("--sync", action="store_true", help="done only when the data is on the device")
     parser.add_argument("--workers", type=workers, metavar="N", help="of a folder: threads at work")
-    add_json(parser, "what moved, and how,")
+    add_json(parser, "what moved, and how (of a file only),")
     add_progress(parser)
 
 
@@ -191,9 +201,13 @@ def info_arguments(parser: ArgumentParser) -> None:
 
 def calibrate_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "directory", metavar="DIR", nargs="?", help="where to measure (default: the current folder)"
+        "directory",
+        metavar="DIR",
+        nargs="?",
+        default=".",
+        help="where to measure (default: the current folder)",
     )
-    parser.add_argument("--budget", type=float, default=2.0, metavar="SECONDS", help="default: %(default)s")
+    parser.add_argument("--budget", type=seconds, default=2.0, metavar="SECONDS", help="default: %(default)s")
     add_progress(parser)
 
 

@@ -117,7 +117,7 @@ def shown_value(name: str, value: Any) -> str:
         return "never"
     if name in ("size", "compressed_size") and isinstance(value, int):
         return f"{value:,} ({output.human(value)})"
-    text = str(value)
+    text = "" if value is None else str(value)
     return output.shown(text) if text else "-"
 
 

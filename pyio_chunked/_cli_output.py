@@ -177,12 +177,17 @@ class replacing:  # a context manager, written as a call
         self.part = os.path.join(folder, f".{name[:200]}.{os.getpid()}.part")
 
     def __enter__(self) -> str:
-        os.close(os.open(self.part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        try:
+            os.close(os.open(self.part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        except OSError as error:
+            error.filename = self.path  # the name that the caller knows
+            raise
         return self.part
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is not None:
-            os.unlink(self.part)
+            if os.path.lexists(self.part):  # transfer removes a target that got nothing
+                os.unlink(self.part)
             return
         if os.path.exists(self.path):
             os.chmod(self.part, stat.S_IMODE(os.stat(self.path).st_mode))

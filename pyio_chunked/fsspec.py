@@ -49,6 +49,8 @@ class CZipFileSystem(AbstractArchiveFileSystem):  # type: ignore[misc]  # it has
         super().__init__(self, **kwargs)
         if mode != "r":
             raise ValueError(f"mode {mode!r}: czip is read only, fsspec's zip writes")
+        if fo == "":
+            raise ValueError("czip needs an archive: fo=..., or a URL as czip://member::archive.zip")
         self.mode = mode
         self.fo = fo
         # What we opened ourselves, and so close.

@@ -97,6 +97,7 @@ def test_help_and_version():
         ["ls", "--frobnicate", "x"],
         ["ls", "x", "--profile", "lax"],
         ["extract", "x", "--workers", "0"],
+        ["calibrate", "--budget", "-1"],
         ["copy", "--json", "-", "-"],
     ],
 )
@@ -115,6 +116,7 @@ def test_what_is_not_there_is_one_and_named(tmp_path):
     assert "no-such.gz" in bad("gunzip", tmp_path / "no-such.gz", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert "no-such" in bad("copy", tmp_path / "no-such", tmp_path / "out")
+    assert bad("calibrate", tmp_path / "no-such").endswith("no-such'\n")
     assert os.listdir(tmp_path) == []
 
 
@@ -366,6 +368,21 @@ def test_gunzip_of_bad_data_leaves_the_old_file(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["cut.gz", "out"]
 
 
+def test_gunzip_names_what_is_wrong(tmp_path):
+    (tmp_path / "plain").write_bytes(b"no gzip at all")
+    assert "Not a gzipped file" in bad("gunzip", tmp_path / "plain", tmp_path / "out")
+    (tmp_path / "some.gz").write_bytes(gzip.compress(b"data"))
+    assert bad("gunzip", tmp_path / "some.gz", tmp_path / "none" / "out").endswith("none/out'\n")
+    assert sorted(os.listdir(tmp_path)) == ["plain", "some.gz"]
+
+
+def test_streams_have_names_in_messages(archive):
+    assert bad("ls", "-", data=b"no zip").endswith("File is not a zip file [at byte 6]\n")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*COMMAND, "copy", archive, "-"], stdout=full, stderr=subprocess.PIPE)
+    assert done.stderr.endswith(b"-> 'standard output'\n")
+
+
 def test_gunzip_writes_through_a_link(tmp_path):
     (tmp_path / "some.gz").write_bytes(gzip.compress(b"new"))
     (tmp_path / "real").write_bytes(b"old")
@@ -393,6 +410,7 @@ def test_info(archive, tmp_path):
 
 
 def test_calibrate_prints_what_a_shell_can_read(tmp_path):
+    assert _cli_arguments.parse(["calibrate"])[1].directory == "."
     text = good("calibrate", "--budget", "0.2", tmp_path).decode()
     values = dict(line.removeprefix("export ").split("=") for line in text.splitlines())
     assert values.keys() == {"PYIO_CHUNKED_MAPPED", "PYIO_CHUNKED_PARALLEL", "PYIO_CHUNKED_HUGE_PAGES"}

@@ -123,6 +123,8 @@ def test_nothing_is_written(archive, tmp_path):
             ours.open("new", mode)
     with pytest.raises(ValueError, match="read only"):
         CZipFileSystem(str(tmp_path / "new.zip"), mode="w")
+    with pytest.raises(ValueError, match="needs an archive"):
+        CZipFileSystem()
     for call in (lambda: ours.rm("top.txt"), lambda: ours.pipe_file("x", b"data")):
         with pytest.raises((NotImplementedError, OSError)):
             call()

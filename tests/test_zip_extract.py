@@ -262,7 +262,7 @@ def test_limits_before_the_first_file(tmp_path, target, limits, name):
         zf.extractall(target, limits=Limits(3, 1000, 5, 1000, 3000, 1000.0))
         with pytest.raises(LimitError) as caught:
             zf.extractall(tmp_path / "none", limits=limits)
-    assert caught.value.limit == name and caught.value.value > caught.value.allowed - 1
+    assert caught.value.limit == name and caught.value.value > caught.value.allowed
     assert isinstance(caught.value, zipfile.BadZipFile) and isinstance(caught.value, ValueError)
     assert not list((tmp_path / "none").iterdir())
 
@@ -282,6 +282,13 @@ def test_limits_of_the_archive(tmp_path, target):
             ):
                 with pytest.raises(LimitError):
                     call()
+
+
+def test_a_ratio_just_above_its_limit_is_told_as_above(tmp_path):
+    path = make(tmp_path / "a.zip", {"hex": os.urandom(1000).hex().encode()})  # about 1.75
+    with ZipFile(path, limits=Limits(ratio=1)) as zf, pytest.raises(LimitError) as caught:
+        zf.read("hex")
+    assert (caught.value.value, caught.value.allowed) == (2, 1)
 
 
 def test_the_default_limits_are_safe_ones(tmp_path, target):

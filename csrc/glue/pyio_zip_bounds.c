@@ -83,7 +83,7 @@ pyio_bounds_check(struct pyio_state *st, struct pyio_archive *archive,
         && (double)entry->nbytes > bounds->ratio * (double)packed) {
         return reached(st, archive, CIO_ZIP_RULE_LIMIT_RATIO, name,
                        entry->index, (uint64_t)bounds->ratio,
-                       entry->nbytes / packed);
+                       entry->nbytes / packed + (entry->nbytes % packed != 0));
     }
     return 0;
 }

@@ -29,7 +29,9 @@ raise_text(const struct pyio_archive *archive, PyObject *class, PyObject *text,
     PyObject *where;
 
     if (text != NULL && class != NULL) {
+        /* A file without a name may have its descriptor's number there. */
         where = archive->filename == NULL || archive->filename == Py_None
+                        || PyLong_Check(archive->filename)
                     ? PyUnicode_FromFormat("%U [at byte %llu]", text,
                                            (unsigned long long)offset)
                     : PyUnicode_FromFormat("%U [at byte %llu of %R]", text,
