@@ -101,6 +101,7 @@ def add_selection(parser: ArgumentParser, profile: str) -> None:
     parser.add_argument(
         "--only",
         nargs="+",
+        action="extend",
         metavar="MEMBER-GLOB",
         help="only members whose whole name matches one of these patterns; behind ARCHIVE, as it takes all"
         " words up to the next option",
@@ -233,8 +234,11 @@ ADD_ARGUMENTS: dict[str, Callable[[ArgumentParser], None]] = {
 def parse(argv: Sequence[str]) -> tuple[str, argparse.Namespace] | None:
     """The verb and its arguments; None where nothing was asked for."""
     if argv and argv[0] in VERBS:
+        parser = verb_parser(argv[0])
+        if "--" in argv:  # which not every Python's intermixed parsing hears
+            return argv[0], parser.parse_args(argv[1:])
         # Intermixed: options may stand between ARCHIVE and an optional DIR.
-        return argv[0], verb_parser(argv[0]).parse_intermixed_args(argv[1:])
+        return argv[0], parser.parse_intermixed_args(argv[1:])
     parser = general_parser()
     parser.parse_args(argv[:1])
     parser.print_usage(sys.stderr)

@@ -124,7 +124,11 @@ def lines_of(members: list[zipfile.ZipInfo]) -> Iterator[str]:
         )
     size = sum(member.file_size for member in members)
     compressed = sum(member.compress_size for member in members)
-    yield f"{len(members)} members, {output.human(size)}, {output.human(compressed)} compressed"
+    yield f"{counted(members)}, {output.human(size)}, {output.human(compressed)} compressed"
+
+
+def counted(members: list[zipfile.ZipInfo]) -> str:
+    return "1 member" if len(members) == 1 else f"{len(members)} members"
 
 
 def percent(member: zipfile.ZipInfo) -> str:
@@ -169,7 +173,7 @@ def extract(arguments: Namespace) -> int:
         )
     if output.is_terminal(2):
         size = sum(member.file_size for member in members)
-        print(f"extracted {len(members)} members, {output.human(size)}", file=sys.stderr)
+        print(f"extracted {counted(members)}, {output.human(size)}", file=sys.stderr)
     return DONE
 
 
@@ -217,7 +221,7 @@ def print_verdict(members: list[zipfile.ZipInfo], errors: dict[str, str | None])
     ]
     if not errors:
         size = sum(member.file_size for member in members)
-        lines = [f"{output.colored('ok', output.GREEN)} {len(members)} members, {output.human(size)}"]
+        lines = [f"{output.colored('ok', output.GREEN)} {counted(members)}, {output.human(size)}"]
     output.print_lines(lines)
 
 

@@ -258,6 +258,10 @@ def test_ls(archive):
 def test_selection_by_glob(archive):
     rows = json.loads(good("ls", "--json", archive, "--only", "folder/*", "*.nothing"))
     assert [row["name"] for row in rows] == ["folder/b.csv", "folder/c.bin"]
+    again = good("ls", "--json", archive, "--only", "folder/*", "--only", "*.nothing")
+    assert json.loads(again) == rows
+    assert b"1 member," in good("ls", "--only", "a.txt", "--", archive)
+    assert "-x" in bad("ls", "--", "-x")
     assert "no member matches" in bad("ls", archive, "--only", "*.nothing")
 
 
