@@ -289,6 +289,7 @@ def test_a_ratio_just_above_its_limit_is_told_as_above(tmp_path):
     with ZipFile(path, limits=Limits(ratio=1)) as zf, pytest.raises(LimitError) as caught:
         zf.read("hex")
     assert (caught.value.value, caught.value.allowed) == (2, 1)
+    assert "'hex'" in str(caught.value)
 
 
 def test_the_default_limits_are_safe_ones(tmp_path, target):

@@ -67,9 +67,10 @@ raise_ours(const struct pyio_archive *archive, const char *name,
     return result;
 }
 
+/* name: the member of which `what` is too much, or None. */
 static int
 raise_limit(const char *limit, const struct cio_zip_problem *problem,
-            const char *what)
+            const char *what, PyObject *name)
 {
     PyObject *const class = find_class("pyio_chunked._errors", "LimitError");
     PyObject *text, *error;
@@ -77,9 +78,15 @@ raise_limit(const char *limit, const struct cio_zip_problem *problem,
     if (class == NULL) {
         return -1;
     }
-    text = PyUnicode_FromFormat("%s: %llu, but only %llu are allowed (%s)",
-                                what, (unsigned long long)problem->found,
-                                (unsigned long long)problem->expected, limit);
+    text = name == Py_None
+               ? PyUnicode_FromFormat(
+                     "%s: %llu, but only %llu are allowed (%s)", what,
+                     (unsigned long long)problem->found,
+                     (unsigned long long)problem->expected, limit)
+               : PyUnicode_FromFormat(
+                     "%s of %R: %llu, but only %llu are allowed (%s)", what,
+                     name, (unsigned long long)problem->found,
+                     (unsigned long long)problem->expected, limit);
     error = text == NULL
                 ? NULL
                 : PyObject_CallFunction(class, "OsKK", text, limit,
@@ -170,11 +177,12 @@ raise_archive(const struct pyio_archive *archive,
                "bytes";
         break;
     case CIO_ZIP_RULE_LIMIT_DIRECTORY:
-        return raise_limit("directory_size", problem, "bytes of directory");
+        return raise_limit("directory_size", problem, "bytes of directory",
+                           Py_None);
     case CIO_ZIP_RULE_LIMIT_ENTRIES:
-        return raise_limit("entries", problem, "entries");
+        return raise_limit("entries", problem, "entries", Py_None);
     case CIO_ZIP_RULE_LIMIT_NAME:
-        return raise_limit("name_length", problem, "bytes of a name");
+        return raise_limit("name_length", problem, "bytes of a name", Py_None);
     case CIO_ZIP_RULE_NONE:
     case CIO_ZIP_RULE_HEADER_CUT:
     case CIO_ZIP_RULE_HEADER_MAGIC:
@@ -295,11 +303,12 @@ raise_member(const struct pyio_archive *archive, PyObject *name,
         text = crc_text(name, problem);
         break;
     case CIO_ZIP_RULE_LIMIT_ENTRY:
-        return raise_limit("entry_size", problem, "bytes of a member");
+        return raise_limit("entry_size", problem, "bytes", name);
     case CIO_ZIP_RULE_LIMIT_TOTAL:
-        return raise_limit("total_size", problem, "bytes of all members");
+        return raise_limit("total_size", problem, "bytes of all members",
+                           Py_None);
     case CIO_ZIP_RULE_LIMIT_RATIO:
-        return raise_limit("ratio", problem, "size by compressed size");
+        return raise_limit("ratio", problem, "size by compressed size", name);
     case CIO_ZIP_RULE_PROFILE:
         text =
             PyUnicode_FromFormat("%R is refused: %s", name,
