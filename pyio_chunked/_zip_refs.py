@@ -164,8 +164,9 @@ def _scan_one(path: str, wanted: re.Pattern[str], portable: bool) -> list[EntryR
 def scan(paths: Any, pattern: str = "*", *, portable: bool = False) -> list[EntryRef]:
     """References to the members of archives whose whole name matches the pattern (fnmatch, case matters).
 
-    paths: a path, a glob, a folder (its *.zip), a URL for fsspec, or an iterable of these. portable leaves
-    mtime and inode out of the fingerprint, for other mounts of the same file.
+    paths: a path, a glob, a folder (its *.zip), a URL for fsspec, or an iterable of these. A path that
+    isn't there is FileNotFoundError; a glob or pattern that nothing matches gives no references. portable
+    leaves mtime and inode out of the fingerprint, for other mounts of the same file.
     """
     wanted = re.compile(fnmatch.translate(pattern))
     if isinstance(paths, (str, bytes, os.PathLike)):
