@@ -258,3 +258,31 @@ def test_a_handler_stops_what_takes_long(what):
         os.close(fd)
         zeros.release()
         memory.close()
+
+
+@pytest.mark.parametrize("seekable", [True, False])
+def test_a_skip_that_fails_is_undone_or_says_how_far_it_came(seekable):
+    class Source(io.BytesIO):
+        fails = 3
+
+        def seekable(self):
+            return seekable
+
+        def readinto(self, buffer):
+            self.fails -= 1
+            if self.fails == 0:
+                raise ZeroDivisionError
+            return super().readinto(memoryview(buffer)[:100])
+
+    for skip in (lambda: r.skip(1000), lambda: r.align(1001)):
+        r = DataReader(Source(bytes(range(256)) * 8), buffer_size=64)
+        assert r.read_uint8() == 0
+        with pytest.raises(ZeroDivisionError) as caught:
+            skip()
+        if seekable:
+            assert r.tell() == 1
+            skip()
+        else:
+            assert 0 < caught.value.transferred == r.tell() - 1
+            r.skip(1001 - r.tell())
+        assert r.tell() == 1001 and r.read_uint8() == 1001 % 256

@@ -458,7 +458,8 @@ static PyMethodDef file_methods[] = {
          "skip($self, n, /)\n--\n\n"
          "Move n bytes forward. ShortReadError where the source ends "
          "before; the position\nstays, unless n is above buffer_size and "
-         "the source can't seek: then it is at the end.")},
+         "the source can't seek: then it is at the end\n(after any other "
+         "exception `transferred` bytes on).")},
     {"align", reader_align, METH_O,
      PyDoc_STR("align($self, n, /)\n--\n\n"
                "Move to the next multiple of n of tell().")},

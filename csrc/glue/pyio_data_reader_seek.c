@@ -155,6 +155,40 @@ raise_skip(struct pyio_reader *r, uint64_t nbytes, const char *what)
     return data_short_read(pyio_state_of(Py_TYPE(r)), &value);
 }
 
+/* One buffer's worth of a skip; *passed is less only at the end or with -1. */
+static int
+skip_step(struct pyio_reader *r, size_t nbytes, size_t *passed)
+{
+    const int result = reader_fill_locked(r, nbytes);
+
+    *passed = 0;
+    if (result == 0) {
+        *passed = cio_min_size(stream_room(&r->s), nbytes);
+        r->s.next += *passed;
+    }
+    return result;
+}
+
+/* A skip that failed: back to where it began. What can't seek back stays where
+ * it came to, and `transferred` says how far. */
+static void
+skip_failed(struct pyio_reader *r, int64_t begin, uint64_t passed)
+{
+    PyObject *exception;
+
+    if (!r->seekable) {
+        pyio_exception_attribute("transferred",
+                                 PyLong_FromUnsignedLongLong(passed));
+        return;
+    }
+    exception = pyio_exception_take();
+    if (reader_seek_locked(r, begin, SEEK_SET) < 0) {
+        Py_XDECREF(exception); /* the new one tells of the loss */
+    } else {
+        pyio_exception_give(exception);
+    }
+}
+
 /* More than the buffer holds, from a source of unknown length: read and
  * dropped. Where it can't seek back, a short source stands at its end. */
 static int
@@ -165,25 +199,22 @@ skip_by_reading(struct pyio_reader *r, uint64_t nbytes, const char *what)
 
     while (left > 0) {
         const size_t step = (size_t)cio_min_u64(left, r->s.capacity);
-        size_t found;
+        size_t passed;
+        const int result = skip_step(r, step, &passed);
 
-        if (reader_fill_locked(r, step) < 0) {
+        left -= passed;
+        if (result < 0 || (left > 0 && PyErr_CheckSignals() < 0)) {
+            skip_failed(r, begin, nbytes - left);
             return -1;
         }
-        found = cio_min_size(stream_room(&r->s), step);
-        if (found < step && left == nbytes) {
-            return raise_skip(r, nbytes, what); /* all of it is at hand */
-        }
-        r->s.next += found;
-        left -= found;
-        if (found < step) {
-            if (r->seekable && reader_seek_locked(r, begin, SEEK_SET) < 0) {
+        if (passed < step) {
+            if (nbytes - left == passed) { /* all of it is at hand */
+                r->s.next -= passed;
+            } else if (r->seekable
+                       && reader_seek_locked(r, begin, SEEK_SET) < 0) {
                 return -1;
             }
             return raise_skip(r, nbytes, what);
-        }
-        if (PyErr_CheckSignals() < 0) {
-            return -1;
         }
     }
     return 0;
