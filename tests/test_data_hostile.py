@@ -14,6 +14,7 @@ import time
 
 import pytest
 
+import pyio_chunked
 from pyio_chunked import DataReader, DataWriter, ShortReadError
 from pyio_chunked.java import DataInput, DataOutput
 
@@ -286,3 +287,43 @@ def test_a_skip_that_fails_is_undone_or_says_how_far_it_came(seekable):
             assert 0 < caught.value.transferred == r.tell() - 1
             r.skip(1001 - r.tell())
         assert r.tell() == 1001 and r.read_uint8() == 1001 % 256
+
+
+# --------------------------------------------------------- as file objects
+
+
+def test_a_target_closed_before_an_empty_writer_is_no_error(tmp_path):
+    """As io.TextIOWrapper has it; the finalizer too says nothing."""
+    for make in (DataWriter, DataOutput):
+        for opened in (
+            io.BytesIO(),
+            open(tmp_path / "file", "wb"),
+            open(tmp_path / "file", "wb", buffering=0),
+            pyio_chunked.open(tmp_path / "file", "wb"),
+        ):
+            first, second, third = make(opened), make(opened), make(opened)
+            first.write(b"abc")
+            first.flush()
+            third.write(b"abc")
+            opened.close()
+            first.close()
+            del second
+            with pytest.raises(ValueError, match="closed"):
+                third.close()
+            assert first.closed and third.closed
+
+
+def test_classes_of_errors_are_those_of_io():
+    for bad in (b"bytes", memoryview(bytearray(8))[::2], "text", None):
+        r = DataReader(bytes(10))
+        for call in (r.readinto, r.readinto1):
+            with pytest.raises(TypeError, match=r"readinto1?\(\) argument must be"):
+                call(bad)
+    for bad in (b"bytes", memoryview(bytearray(8))[::2]):
+        source = DataInput(bytes(10))
+        for call in (source.readFully, source.read):
+            with pytest.raises(TypeError):
+                call(bad)
+    r.close()
+    with pytest.raises(ValueError, match="closed"):
+        r.flush()

@@ -76,6 +76,14 @@ as_reader(PyObject *op)
     return (struct pyio_reader *)op;
 }
 
+/* Used by its descriptor, not by an object's methods. */
+static inline bool
+data_stream_by_fd(const struct data_stream *s)
+{
+    return s->kind == PYIO_STREAM_PATH || s->kind == PYIO_STREAM_FD
+           || s->kind == PYIO_STREAM_RAW || s->kind == PYIO_STREAM_SOCKET;
+}
+
 static inline size_t
 stream_room(const struct data_stream *s)
 {
@@ -213,8 +221,7 @@ int reader_source_refill(struct pyio_reader *r, uint8_t *data, size_t nbytes,
 static inline bool
 reader_by_descriptor(const struct pyio_reader *r)
 {
-    return r->s.kind == PYIO_STREAM_PATH || r->s.kind == PYIO_STREAM_FD
-           || r->s.kind == PYIO_STREAM_RAW || r->s.kind == PYIO_STREAM_SOCKET;
+    return data_stream_by_fd(&r->s);
 }
 /* No bytes at hand. After a read straight to other memory also those that were
  * are void: the buffer always holds what precedes end_offset. */

@@ -9,6 +9,7 @@
 
 #include "base/cio_bytes.h"
 #include "data/cio_scalar.h"
+#include "glue/pyio_read.h"
 
 static inline bool
 at_hand(const struct pyio_reader *r, size_t nbytes)
@@ -115,7 +116,7 @@ read_to_part(struct pyio_reader *r, PyObject *const *args, Py_ssize_t nargs,
     size_t nbytes;
     int result;
 
-    if (PyObject_GetBuffer(args[0], &view, PyBUF_WRITABLE) < 0) {
+    if (pyio_target_buffer(args[0], fully ? "readFully" : "read", &view) < 0) {
         return NULL;
     }
     result = data_java_part(&view, args, nargs, &data, &nbytes);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cio_bytes.h"
+#include "glue/pyio_read.h"
 
 /* ----------------------------------------------------------------- life */
 
@@ -205,7 +206,8 @@ read_into(struct pyio_reader *r, PyObject *buffer, bool once)
     size_t filled = 0;
     int result;
 
-    if (PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE) < 0) {
+    if (pyio_target_buffer(buffer, once ? "readinto1" : "readinto", &view)
+        < 0) {
         return NULL;
     }
     result = data_stream_enter(&r->s);
@@ -223,6 +225,13 @@ read_into(struct pyio_reader *r, PyObject *buffer, bool once)
     }
     PyBuffer_Release(&view);
     return result < 0 ? NULL : PyLong_FromSize_t(filled);
+}
+
+static PyObject *
+reader_flush(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return data_stream_check(&as_reader(op)->s) < 0 ? NULL
+                                                    : Py_NewRef(Py_None);
 }
 
 static PyObject *
@@ -476,6 +485,8 @@ static PyMethodDef file_methods[] = {
     {"fileno", reader_fileno, METH_NOARGS,
      PyDoc_STR("fileno($self, /)\n--\n\n"
                "The source's descriptor, its offset at tell().")},
+    {"flush", reader_flush, METH_NOARGS,
+     PyDoc_STR("flush($self, /)\n--\n\nNothing: there is nothing to flush.")},
     {"readable", reader_readable, METH_NOARGS,
      PyDoc_STR("readable($self, /)\n--\n\nTrue.")},
     {"writable", reader_writable, METH_NOARGS,

@@ -28,18 +28,7 @@ flush_locked(struct pyio_writer *w)
     if (writer_drain_locked(w) < 0) {
         return -1;
     }
-    switch (w->s.kind) {
-    case PYIO_STREAM_PATH:
-    case PYIO_STREAM_FD:
-    case PYIO_STREAM_RAW:
-    case PYIO_STREAM_SOCKET:
-        return 0;
-    case PYIO_STREAM_BUFFERED:
-    case PYIO_STREAM_FILE:
-    case PYIO_STREAM_OBJECT:
-        break;
-    }
-    return data_stream_call(&w->s, "flush");
+    return data_stream_by_fd(&w->s) ? 0 : data_stream_call(&w->s, "flush");
 }
 
 PyObject *
@@ -54,6 +43,29 @@ writer_flush(PyObject *op, PyObject *Py_UNUSED(ignored))
     result = flush_locked(w);
     data_stream_leave(&w->s);
     return result < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* Nothing is left for a target that was closed before us, which is no error
+ * then, as with io.TextIOWrapper. 1: so it is, -1. */
+static int
+all_is_out(struct pyio_writer *w)
+{
+    PyObject *closed;
+    int is = 0;
+
+    if (writer_pending(w) != 0 || data_stream_by_fd(&w->s)) {
+        return 0;
+    }
+    closed = PyObject_GetAttrString(w->s.object, "closed");
+    if (closed != NULL) {
+        is = PyObject_IsTrue(closed);
+        Py_DECREF(closed);
+    } else if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+    } else {
+        is = -1;
+    }
+    return is;
 }
 
 /* No call works from here on. */
@@ -78,7 +90,8 @@ writer_close(PyObject *op, PyObject *Py_UNUSED(ignored))
     }
     result = 0;
     if (!w->s.closed) { /* another thread may have come first */
-        result = flush_locked(w);
+        result = all_is_out(w);
+        result = result == 0 ? flush_locked(w) : result;
         shut(&w->s);
         if (w->s.owns_fd && pyio_close(w->s.fd) < 0) {
             result = -1;
