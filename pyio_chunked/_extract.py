@@ -41,8 +41,9 @@ def _attributes(info: zipfile.ZipInfo) -> tuple[int | None, int | None]:
 
 @contextmanager
 def _opened(target: str) -> Iterator[int]:
-    os.makedirs(target, exist_ok=True)
-    fd = os.open(target, _FOLDER)
+    folder = target or os.curdir  # "" is the current folder, as zipfile has it
+    os.makedirs(folder, exist_ok=True)
+    fd = os.open(folder, _FOLDER)
     try:
         yield fd
     finally:

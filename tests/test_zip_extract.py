@@ -94,6 +94,9 @@ def test_into_the_current_folder(tmp_path, monkeypatch):
         with ZipFile(path) as zf:
             zf.extractall()
             assert zf.extract("f") == str(tmp_path / "here" / "f")
+            (tmp_path / "here" / "f").unlink()
+            assert zf.extract("f", "") == "f"
+            zf.extractall("")
     assert tree(tmp_path / "here") == {"f": b"1"}
 
 
