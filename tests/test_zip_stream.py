@@ -192,6 +192,7 @@ def test_after_close(zf):
     for call in (member.read, member.read1, member.peek, member.readline, member.readlines, member.tell,
                  member.readable, member.seekable, member.writable, member.fileno, member.__enter__,
                  lambda: member.readinto(bytearray(5)), lambda: member.readinto1(bytearray(5)),
+                 member.flush, lambda: iter(member),
                  lambda: member.seek(0), lambda: next(member), lambda: list(member)):  # fmt: skip
         with pytest.raises(ValueError, match="closed"):
             call()
@@ -221,8 +222,11 @@ def test_buffers_of_every_kind(zf):
         with zf.open("d20000") as member:
             assert member.readinto(buffer) == 1000
             assert memoryview(buffer).cast("B").tobytes() == expected[:1000]
-    with zf.open("d20000") as member, pytest.raises((BufferError, ValueError)):
-        member.readinto(numpy.zeros((10, 10), "u1")[:, ::2])
+    with zf.open("d20000") as member:
+        for fill in (member.readinto, member.readinto1):
+            for buffer in (numpy.zeros((10, 10), "u1")[:, ::2], b"read-only", "text"):
+                with pytest.raises(TypeError, match=fill.__name__):  # as io
+                    fill(buffer)
     with zf.open("d20000") as member:
         assert member.readinto(bytearray()) == 0
 

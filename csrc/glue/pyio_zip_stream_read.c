@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * pyio_zip_stream_read.c - the reading methods of ZipMember.
  */
+#include "glue/pyio_read.h"
 #include "glue/pyio_zip_stream.h"
 
 #include <string.h>
@@ -92,7 +93,7 @@ zip_stream_readinto(PyObject *op, PyObject *buffer)
     size_t got = 0;
     int result;
 
-    if (PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE) < 0) {
+    if (pyio_target_buffer(buffer, "readinto", &view) < 0) {
         return NULL;
     }
     result = zip_stream_enter(self);
@@ -113,7 +114,7 @@ zip_stream_readinto1(PyObject *op, PyObject *buffer)
     const uint8_t *data;
     int result;
 
-    if (PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE) < 0) {
+    if (pyio_target_buffer(buffer, "readinto1", &view) < 0) {
         return NULL;
     }
     result = zip_stream_enter(self);
