@@ -240,7 +240,7 @@ class ZipFile(Extracting, _ZipReader):
         return self._fp
 
     def close(self) -> None:
-        """Close the archive; members that are open stay readable."""
+        """Close the archive; it can still be listed, and members that are open stay readable."""
         if not self._closed:
             self._closed = True
             if not self._file_passed and self._fp is not None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import warnings
 import zipfile
@@ -166,10 +167,46 @@ def test_attributes_of_zipfile(tmp_path, capsys):
         assert f"filename={str(path)!r}" in repr(zf)
     assert zf.fp is None
     assert "[closed]" in repr(zf)
-    for call in (zf.namelist, lambda: zf.read("a"), lambda: zf.open("a"), zf.testzip, zf.read_many):
+    for call in (
+        lambda: zf.read("a"), lambda: zf.open("a"), zf.testzip, zf.read_many, zf.check,
+        lambda: zf.readinto("a", bytearray(100)), lambda: zf.extract("a", tmp_path / "out"),
+        lambda: zf.extractall(tmp_path / "out"),
+    ):  # fmt: skip
         with pytest.raises(ValueError, match="already closed"):
             call()
     zf.close()
+
+
+@pytest.mark.parametrize("member", [None, "open", "closed later"])
+@pytest.mark.parametrize("kind", ["path", "bytes"])
+def test_a_closed_archive_can_still_be_listed_as_zipfiles(tmp_path, kind, member):
+    path = pack(tmp_path / "a.zip", {"a": b"1" * 100, "b/": b"", "é": b"2"})
+    source = path if kind == "path" else io.BytesIO(path.read_bytes())
+    before = len(os.listdir("/proc/self/fd"))
+    ours = ZipFile(source)
+    stream = ours.open("a") if member else None
+    ours.close()
+    if stream and member == "closed later":
+        stream.close()
+    with zipfile.ZipFile(path) as theirs:
+        pass
+    assert ours.namelist() == list(ours) == theirs.namelist()
+    assert len(ours) == 3
+    assert "a" in ours
+    assert "nope" not in ours
+    for mine, other in zip(ours.infolist(), theirs.infolist(), strict=True):
+        assert_same_info(mine, other)
+    assert list(ours.NameToInfo) == list(theirs.NameToInfo)
+    assert ours.getinfo("é") is ours.NameToInfo["é"]
+    printed, expected = io.StringIO(), io.StringIO()
+    ours.printdir(printed)
+    theirs.printdir(expected)
+    assert printed.getvalue() == expected.getvalue()
+    if stream and member == "open":
+        assert stream.read() == b"1" * 100
+        stream.close()
+    # The last member takes the file along; the ZipFile is still there.
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.parametrize("mode", ["w", "a", "x"])

@@ -36,6 +36,7 @@ struct pyio_archive {
     int64_t mtime_ns; /* with inode and size: which file it was */
     uint64_t inode;
     bool has_path;
+    bool retired; /* its ZipFile is closed, and keeps it to list members */
     struct cio_directory directory; /* empty behind an EntryRef */
     /* Owned. What reading has to pass (NULL: compat), and what extraction has
      * where that is less than safe (NULL: not made yet). */
@@ -65,6 +66,11 @@ int pyio_archive_load(struct pyio_state *st, struct pyio_archive *archive,
 int pyio_archive_fetch(struct pyio_state *st, struct pyio_archive *archive,
                        uint64_t off, uint8_t *data, size_t nbytes,
                        size_t *got);
+/* Its ZipFile was closed and still has its reference: the file is closed when
+ * nobody else has one, the directory stays. */
+void pyio_archive_retire(struct pyio_archive *archive);
+/* For any reference but the ZipFile's own; NULL: nothing. */
+void pyio_archive_release(struct pyio_archive *archive);
 /* Gives the window back. */
 void pyio_archive_drop_window(struct pyio_archive *archive);
 

@@ -431,22 +431,52 @@ archive_clear(PyObject *op)
 }
 
 static void
+close_file(struct pyio_archive *self)
+{
+    const int fd = self->fd;
+
+    self->fd = -1;
+    if (fd >= 0) {
+        PyObject *const before = pyio_exception_take();
+
+        if (pyio_close(fd) < 0) {
+            PyErr_WriteUnraisable(NULL);
+        }
+        pyio_exception_give(before);
+    }
+    pyio_archive_drop_window(self);
+    Py_CLEAR(self->source);
+}
+
+void
+pyio_archive_retire(struct pyio_archive *archive)
+{
+    archive->retired = true;
+    if (Py_REFCNT(archive) == 1) {
+        close_file(archive);
+    }
+}
+
+void
+pyio_archive_release(struct pyio_archive *archive)
+{
+    if (archive != NULL) {
+        if (archive->retired && Py_REFCNT(archive) == 2) {
+            close_file(archive);
+        }
+        Py_DECREF(archive);
+    }
+}
+
+static void
 archive_dealloc(PyObject *op)
 {
     struct pyio_archive *const self = (struct pyio_archive *)op;
     PyTypeObject *const type = Py_TYPE(op);
 
     PyObject_GC_UnTrack(op);
-    if (self->fd >= 0) {
-        PyObject *const before = pyio_exception_take();
-
-        if (pyio_close(self->fd) < 0) {
-            PyErr_WriteUnraisable(NULL);
-        }
-        pyio_exception_give(before);
-    }
+    close_file(self);
     (void)archive_clear(op);
-    pyio_archive_drop_window(self);
     cio_directory_clear(&self->directory);
     PyObject_GC_Del(op);
     Py_DECREF(type);

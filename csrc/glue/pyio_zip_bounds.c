@@ -142,7 +142,7 @@ pyio_reader_set_limits(PyObject *op, PyObject *limits)
                        && (archive->bounds.entry != UINT64_MAX
                            || archive->bounds.total != UINT64_MAX
                            || archive->bounds.ratio >= 0);
-    Py_DECREF(archive);
+    pyio_archive_release(archive);
     if (result < 0) {
         return NULL;
     }

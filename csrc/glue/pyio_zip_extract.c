@@ -246,7 +246,7 @@ out: {
     struct pyio_archive *const archive = x->archive;
 
     extraction_free(x);
-    Py_XDECREF(archive);
+    pyio_archive_release(archive);
 }
     return result;
 }

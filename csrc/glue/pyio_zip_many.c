@@ -374,13 +374,15 @@ static int
 many_clear(PyObject *op)
 {
     struct zip_many *const self = (struct zip_many *)op;
+    struct pyio_archive *const archive = self->archive;
 
     if (self->items != NULL) {
         clear_batch(self);
     }
     self->ended = true;
+    self->archive = NULL;
+    pyio_archive_release(archive);
     Py_CLEAR(self->reader);
-    Py_CLEAR(self->archive);
     Py_CLEAR(self->names);
     Py_CLEAR(self->progress);
     Py_CLEAR(self->failure);

@@ -70,6 +70,6 @@ pyio_reader_open_raw(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
         }
         pyio_member_clear(&member);
     }
-    Py_DECREF(archive);
+    pyio_archive_release(archive);
     return result;
 }

@@ -194,7 +194,7 @@ pyio_reader_set_profile(PyObject *op, PyObject *kind)
         return NULL;
     }
     result = PyErr_Occurred() ? -1 : set_profile(st, archive, value);
-    Py_DECREF(archive);
+    pyio_archive_release(archive);
     if (result < 0) {
         return NULL;
     }
@@ -276,7 +276,7 @@ pyio_reader_check(PyObject *op, PyObject *Py_UNUSED(unused))
         }
     }
     cio_profile_free(profile);
-    Py_XDECREF(archive);
+    pyio_archive_release(archive);
     if (result < 0) {
         Py_CLEAR(list);
     }

@@ -15,13 +15,37 @@ pyio_reader_archive(PyObject *op)
 {
     struct zip_reader *const self = (struct zip_reader *)op;
 
-    if (PYIO_UNLIKELY(self->archive == NULL)) {
+    if (PYIO_UNLIKELY(self->closed)) {
         (void)pyio_raise(PyExc_ValueError, "Attempt to use ZIP archive that "
                                            "was already closed");
         return NULL;
     }
+    return pyio_reader_directory(op);
+}
+
+struct pyio_archive *
+pyio_reader_directory(PyObject *op)
+{
+    struct zip_reader *const self = (struct zip_reader *)op;
+
+    if (PYIO_UNLIKELY(self->archive == NULL)) {
+        (void)pyio_raise(PyExc_ValueError, "ZIP archive that was not opened");
+        return NULL;
+    }
     /* The call keeps it, whoever closes meanwhile. */
     return (struct pyio_archive *)Py_NewRef((PyObject *)self->archive);
+}
+
+static void
+drop_archive(struct zip_reader *self)
+{
+    struct pyio_archive *const archive = self->archive;
+
+    self->archive = NULL;
+    if (archive != NULL) {
+        archive->retired = false;
+        Py_DECREF(archive);
+    }
 }
 
 /* Other methods are for the Python half. */
@@ -82,7 +106,9 @@ reader_load(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
         Py_DECREF(archive);
         return NULL;
     }
-    Py_XSETREF(self->archive, archive);
+    drop_archive(self);
+    self->archive = archive;
+    self->closed = false;
     Py_RETURN_NONE;
 }
 
@@ -136,7 +162,7 @@ reader_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
         }
         pyio_member_clear(&member);
     }
-    Py_DECREF(archive);
+    pyio_archive_release(archive);
     return result;
 }
 
@@ -215,7 +241,7 @@ reader_readinto(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
         result = read_into_view(op, archive, given[0], &view, verify);
         PyBuffer_Release(&view);
     }
-    Py_DECREF(archive);
+    pyio_archive_release(archive);
     return result;
 }
 
@@ -271,193 +297,7 @@ reader_open(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
         }
         pyio_member_clear(&member);
     }
-    Py_DECREF(archive);
-    return result;
-}
-
-/* --------------------------------------------------------------- directory */
-
-static PyObject *
-reader_find(PyObject *op, PyObject *name)
-{
-    struct pyio_archive *const archive = pyio_reader_archive(op);
-    PyObject *result = NULL;
-    const char *utf8;
-    Py_ssize_t nbytes;
-
-    if (archive == NULL) {
-        return NULL;
-    }
-    if (!PyUnicode_Check(name)) {
-        result = PyLong_FromLong(-1);
-        goto out;
-    }
-    utf8 = PyUnicode_AsUTF8AndSize(name, &nbytes);
-    if (utf8 == NULL) {
-        if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
-            PyErr_Clear();
-            result = PyLong_FromLong(-1);
-        }
-        goto out;
-    }
-    {
-        const uint32_t index =
-            cio_directory_find(&archive->directory, utf8, (size_t)nbytes);
-
-        result =
-            PyLong_FromLongLong(index == UINT32_MAX ? -1 : (long long)index);
-    }
-out:
-    Py_DECREF(archive);
-    return result;
-}
-
-static PyObject *
-reader_names(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    struct pyio_archive *const archive = pyio_reader_archive(op);
-    PyObject *list;
-
-    if (archive == NULL) {
-        return NULL;
-    }
-    list = PyList_New((Py_ssize_t)archive->directory.count);
-    for (uint32_t i = 0; list != NULL && i < archive->directory.count; i++) {
-        PyObject *const name = pyio_archive_name(archive, i);
-
-        if (name == NULL) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, (Py_ssize_t)i, name);
-    }
-    Py_DECREF(archive);
-    return list;
-}
-
-/* header_offset as zipfile computes it: any integer. */
-static PyObject *
-header_offset(const struct cio_directory *directory,
-              const struct cio_zip_info *info)
-{
-    PyObject *said, *where, *placed, *sum = NULL;
-
-    if (!(info->member_flags & CIO_ZIP_MEMBER_NOWHERE)) {
-        return PyLong_FromUnsignedLongLong(info->header_off);
-    }
-    said = PyLong_FromUnsignedLongLong(info->header_said);
-    where = PyLong_FromUnsignedLongLong(directory->end.dir_off);
-    placed = PyLong_FromUnsignedLongLong(directory->end.dir_said);
-    if (said != NULL && where != NULL && placed != NULL) {
-        PyObject *const prefix = PyNumber_Subtract(where, placed);
-
-        sum = prefix == NULL ? NULL : PyNumber_Add(said, prefix);
-        Py_XDECREF(prefix);
-    }
-    Py_XDECREF(said);
-    Py_XDECREF(where);
-    Py_XDECREF(placed);
-    return sum;
-}
-
-static PyObject *
-record_of(const struct pyio_archive *archive, uint32_t index)
-{
-    const struct cio_directory *const directory = &archive->directory;
-    struct cio_zip_info i;
-    PyObject *orig, *name, *offset;
-
-    cio_directory_info(directory, index, &i);
-    orig = pyio_archive_orig_name(archive, &i);
-    offset = header_offset(directory, &i);
-    name = (i.member_flags & CIO_ZIP_MEMBER_RENAMED)
-                   && (const uint8_t *)i.name != i.raw_name
-               ? pyio_archive_name(archive, index)
-               : Py_XNewRef(orig);
-    if (orig == NULL || name == NULL || offset == NULL) {
-        Py_XDECREF(orig);
-        Py_XDECREF(name);
-        Py_XDECREF(offset);
-        return NULL;
-    }
-    return Py_BuildValue(
-        "NN(iiiiii)Hy#y#BBBBHHHINIKKHK", orig, name, (i.date >> 9) + 1980,
-        (i.date >> 5) & 15, i.date & 31, i.time >> 11, (i.time >> 5) & 63,
-        (i.time & 31) * 2, i.method, (const char *)i.comment,
-        (Py_ssize_t)i.comment_nbytes, (const char *)i.extra,
-        (Py_ssize_t)i.extra_nbytes, i.create_system, i.create_version,
-        i.extract_version, i.reserved, i.flags, i.disk, i.internal_attr,
-        i.external_attr, offset, i.crc,
-        (unsigned long long)i.compressed_nbytes, (unsigned long long)i.nbytes,
-        i.time, (unsigned long long)cio_directory_end_of(directory, index));
-}
-
-static PyObject *
-reader_record(PyObject *op, PyObject *number)
-{
-    struct pyio_archive *const archive = pyio_reader_archive(op);
-    const long long index = PyLong_AsLongLong(number);
-    PyObject *result = NULL;
-
-    if (archive == NULL) {
-        return NULL;
-    }
-    if (index < 0 || index >= archive->directory.count) {
-        if (!PyErr_Occurred()) {
-            PyErr_SetString(PyExc_IndexError, "no such member");
-        }
-    } else if (pyio_archive_order(archive) == 0) {
-        result = record_of(archive, (uint32_t)index);
-    }
-    Py_DECREF(archive);
-    return result;
-}
-
-static Py_ssize_t
-reader_length(PyObject *op)
-{
-    const struct zip_reader *const self = (struct zip_reader *)op;
-
-    return self->archive == NULL ? 0
-                                 : (Py_ssize_t)self->archive->directory.count;
-}
-
-static int
-reader_contains(PyObject *op, PyObject *name)
-{
-    PyObject *const index = reader_find(op, name);
-    long value;
-
-    if (index == NULL) {
-        return -1;
-    }
-    value = PyLong_AsLong(index);
-    Py_DECREF(index);
-    return value >= 0;
-}
-
-/* Facts of the directory as a whole, for the Python half. */
-static PyObject *
-reader_facts(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    struct pyio_archive *const archive = pyio_reader_archive(op);
-    const struct cio_directory *d;
-    PyObject *result;
-
-    if (archive == NULL) {
-        return NULL;
-    }
-    d = &archive->directory;
-    result = Py_BuildValue(
-        "{s:y#,s:K,s:N,s:O,s:O,s:O,s:O}", "comment", (const char *)d->comment,
-        (Py_ssize_t)d->end.comment_nbytes, "start_dir",
-        (unsigned long long)d->end.dir_off, "fingerprint",
-        pyio_reader_fingerprint(archive), "duplicates",
-        d->duplicates ? Py_True : Py_False, "positional",
-        archive->source == NULL ? Py_True : Py_False, "filename",
-        archive->filename, "source",
-        archive->source != NULL ? archive->source : Py_None);
-    Py_DECREF(archive);
+    pyio_archive_release(archive);
     return result;
 }
 
@@ -466,7 +306,8 @@ reader_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     const struct zip_reader *const self = (struct zip_reader *)op;
 
-    return PyLong_FromLong(self->archive == NULL ? -1 : self->archive->fd);
+    return PyLong_FromLong(
+        self->archive == NULL || self->closed ? -1 : self->archive->fd);
 }
 
 static PyObject *
@@ -474,7 +315,10 @@ reader_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     struct zip_reader *const self = (struct zip_reader *)op;
 
-    Py_CLEAR(self->archive);
+    if (self->archive != NULL && !self->closed) {
+        self->closed = true;
+        pyio_archive_retire(self->archive);
+    }
     Py_RETURN_NONE;
 }
 
@@ -491,7 +335,7 @@ reader_traverse(PyObject *op, visitproc visit, void *arg)
 static int
 reader_clear(PyObject *op)
 {
-    Py_CLEAR(((struct zip_reader *)op)->archive);
+    drop_archive((struct zip_reader *)op);
     return 0;
 }
 
@@ -524,11 +368,11 @@ static PyMethodDef reader_methods[] = {
     {"_set_profile", pyio_reader_set_profile, METH_O, NULL},
     {"_set_limits", pyio_reader_set_limits, METH_O, NULL},
     {"_extract", pyio_reader_extract, METH_VARARGS, NULL},
-    {"_find", reader_find, METH_O, NULL},
-    {"_names", reader_names, METH_NOARGS, NULL},
-    {"_record", reader_record, METH_O, NULL},
+    {"_find", pyio_reader_find, METH_O, NULL},
+    {"_names", pyio_reader_names, METH_NOARGS, NULL},
+    {"_record", pyio_reader_record, METH_O, NULL},
     {"_ref_fields", pyio_reader_ref_fields, METH_NOARGS, NULL},
-    {"_facts", reader_facts, METH_NOARGS, NULL},
+    {"_facts", pyio_reader_facts, METH_NOARGS, NULL},
     {"_fileno", reader_fileno, METH_NOARGS, NULL},
     {"_close", reader_close, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -541,8 +385,8 @@ static PyType_Slot reader_slots[] = {
     {Py_tp_clear, reader_clear},
     {Py_tp_dealloc, reader_dealloc},
     {Py_tp_methods, reader_methods},
-    {Py_sq_length, reader_length},
-    {Py_sq_contains, reader_contains},
+    {Py_sq_length, pyio_reader_length},
+    {Py_sq_contains, pyio_reader_contains},
     {0, NULL},
 };
 

@@ -2,7 +2,8 @@
  * pyio_zip_reader.h - the C half of ZipFile: its state, and the methods that
  * stand in other files.
  *
- * Owner    The reader owns a reference to its archive until it is closed.
+ * Owner    The reader owns a reference to its archive; close() closes the
+ *          file when the last member that reads from it is closed too.
  * Threads  With the GIL.
  */
 #ifndef PYIO_ZIP_READER_H
@@ -12,11 +13,23 @@
 
 struct zip_reader {
     PyObject_HEAD
-    struct pyio_archive *archive; /* owned; NULL once closed */
+    struct pyio_archive *archive; /* owned; NULL: never loaded */
+    bool closed;                  /* the archive is there to be listed */
 };
 
-/* A new reference for the length of a call; ValueError when closed. */
+/* A new reference for the length of a call, to be released; ValueError when
+ * closed. */
 struct pyio_archive *pyio_reader_archive(PyObject *op);
+/* The same for calls that need the directory alone: closed or not. */
+struct pyio_archive *pyio_reader_directory(PyObject *op);
+
+/* In pyio_zip_listing.c. */
+PyObject *pyio_reader_find(PyObject *op, PyObject *name);
+PyObject *pyio_reader_names(PyObject *op, PyObject *ignored);
+PyObject *pyio_reader_record(PyObject *op, PyObject *number);
+Py_ssize_t pyio_reader_length(PyObject *op);
+int pyio_reader_contains(PyObject *op, PyObject *name);
+PyObject *pyio_reader_facts(PyObject *op, PyObject *ignored);
 
 PyObject *pyio_reader_read_many(PyObject *op, PyObject *const *args,
                                 Py_ssize_t nargs, PyObject *kwnames);

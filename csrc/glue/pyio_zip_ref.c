@@ -50,7 +50,7 @@ pyio_reader_fingerprint(const struct pyio_archive *archive)
 PyObject *
 pyio_reader_ref_fields(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_archive *const archive = pyio_reader_archive(op);
+    struct pyio_archive *const archive = pyio_reader_directory(op);
     PyObject *list;
 
     if (archive == NULL) {
@@ -73,7 +73,7 @@ pyio_reader_ref_fields(PyObject *op, PyObject *Py_UNUSED(ignored))
         }
         PyList_SET_ITEM(list, (Py_ssize_t)i, fields);
     }
-    Py_DECREF(archive);
+    pyio_archive_release(archive);
     return list;
 }
 

@@ -110,6 +110,26 @@ true_if_open(PyObject *op, PyObject *Py_UNUSED(ignored))
 }
 
 static PyObject *
+none_if_open(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    if (((struct zip_stream *)op)->closed) {
+        (void)zip_stream_closed_error();
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+stream_iter(PyObject *op)
+{
+    if (((struct zip_stream *)op)->closed) {
+        (void)zip_stream_closed_error();
+        return NULL;
+    }
+    return Py_NewRef(op);
+}
+
+static PyObject *
 false_if_open(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     if (((struct zip_stream *)op)->closed) {
@@ -145,6 +165,15 @@ stream_write(PyObject *op, PyObject *Py_UNUSED(data))
 
 /* ------------------------------------------------------------------- close */
 
+static void
+leave_archive(struct zip_stream *self)
+{
+    struct pyio_archive *const archive = self->archive;
+
+    self->archive = NULL;
+    pyio_archive_release(archive);
+}
+
 static PyObject *
 stream_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
@@ -159,7 +188,7 @@ stream_close(PyObject *op, PyObject *Py_UNUSED(ignored))
     self->closed = true;
     zip_stream_give_back(self);
     pyio_lock_leave(&self->lock);
-    Py_CLEAR(self->archive);
+    leave_archive(self);
     Py_RETURN_NONE;
 }
 
@@ -223,7 +252,7 @@ stream_clear(PyObject *op)
 
     self->closed = true; /* what is left has no archive to read from */
     Py_CLEAR(self->dict);
-    Py_CLEAR(self->archive);
+    leave_archive(self);
     Py_CLEAR(self->name);
     return 0;
 }
@@ -335,6 +364,8 @@ static PyMethodDef stream_methods[] = {
           "writable($self, /)\n--\n\nFalse."),
     PLAIN("isatty", false_if_open, METH_NOARGS,
           "isatty($self, /)\n--\n\nFalse."),
+    PLAIN("flush", none_if_open, METH_NOARGS,
+          "flush($self, /)\n--\n\nNothing, while it is open."),
     PLAIN("fileno", stream_fileno, METH_NOARGS,
           "fileno($self, /)\n--\n\n"
           "io.UnsupportedOperation: the archive's descriptor is not where "
@@ -374,7 +405,7 @@ static PyType_Slot stream_slots[] = {
     {Py_tp_traverse, stream_traverse},
     {Py_tp_clear, stream_clear},
     {Py_tp_repr, stream_repr},
-    {Py_tp_iter, PyObject_SelfIter},
+    {Py_tp_iter, stream_iter},
     {Py_tp_iternext, zip_stream_next},
     {Py_tp_methods, stream_methods},
     {Py_tp_members, stream_members},

@@ -198,7 +198,7 @@ pyio_reader_testzip(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
     }
     if (t.archive->bounded
         && pyio_bounds_all(pyio_state_of(Py_TYPE(op)), t.archive) < 0) {
-        Py_DECREF(t.archive);
+        pyio_archive_release(t.archive);
         return NULL;
     }
     t.threads = cio_workers_count(workers);
@@ -214,6 +214,6 @@ pyio_reader_testzip(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
     }
     Py_XDECREF(progress);
     cio_free(t.work);
-    Py_DECREF(t.archive);
+    pyio_archive_release(t.archive);
     return result;
 }

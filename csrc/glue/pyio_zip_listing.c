@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ * pyio_zip_listing.c - the C half of ZipFile: what needs the directory alone,
+ * and goes on behind close().
+ */
+#include "glue/pyio_zip_reader.h"
+
+PyObject *
+pyio_reader_find(PyObject *op, PyObject *name)
+{
+    struct pyio_archive *const archive = pyio_reader_directory(op);
+    PyObject *result = NULL;
+    const char *utf8;
+    Py_ssize_t nbytes;
+
+    if (archive == NULL) {
+        return NULL;
+    }
+    if (!PyUnicode_Check(name)) {
+        result = PyLong_FromLong(-1);
+        goto out;
+    }
+    utf8 = PyUnicode_AsUTF8AndSize(name, &nbytes);
+    if (utf8 == NULL) {
+        if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
+            PyErr_Clear();
+            result = PyLong_FromLong(-1);
+        }
+        goto out;
+    }
+    {
+        const uint32_t index =
+            cio_directory_find(&archive->directory, utf8, (size_t)nbytes);
+
+        result =
+            PyLong_FromLongLong(index == UINT32_MAX ? -1 : (long long)index);
+    }
+out:
+    pyio_archive_release(archive);
+    return result;
+}
+
+PyObject *
+pyio_reader_names(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_archive *const archive = pyio_reader_directory(op);
+    PyObject *list;
+
+    if (archive == NULL) {
+        return NULL;
+    }
+    list = PyList_New((Py_ssize_t)archive->directory.count);
+    for (uint32_t i = 0; list != NULL && i < archive->directory.count; i++) {
+        PyObject *const name = pyio_archive_name(archive, i);
+
+        if (name == NULL) {
+            Py_CLEAR(list);
+            break;
+        }
+        PyList_SET_ITEM(list, (Py_ssize_t)i, name);
+    }
+    pyio_archive_release(archive);
+    return list;
+}
+
+/* header_offset as zipfile computes it: any integer. */
+static PyObject *
+header_offset(const struct cio_directory *directory,
+              const struct cio_zip_info *info)
+{
+    PyObject *said, *where, *placed, *sum = NULL;
+
+    if (!(info->member_flags & CIO_ZIP_MEMBER_NOWHERE)) {
+        return PyLong_FromUnsignedLongLong(info->header_off);
+    }
+    said = PyLong_FromUnsignedLongLong(info->header_said);
+    where = PyLong_FromUnsignedLongLong(directory->end.dir_off);
+    placed = PyLong_FromUnsignedLongLong(directory->end.dir_said);
+    if (said != NULL && where != NULL && placed != NULL) {
+        PyObject *const prefix = PyNumber_Subtract(where, placed);
+
+        sum = prefix == NULL ? NULL : PyNumber_Add(said, prefix);
+        Py_XDECREF(prefix);
+    }
+    Py_XDECREF(said);
+    Py_XDECREF(where);
+    Py_XDECREF(placed);
+    return sum;
+}
+
+static PyObject *
+record_of(const struct pyio_archive *archive, uint32_t index)
+{
+    const struct cio_directory *const directory = &archive->directory;
+    struct cio_zip_info i;
+    PyObject *orig, *name, *offset;
+
+    cio_directory_info(directory, index, &i);
+    orig = pyio_archive_orig_name(archive, &i);
+    offset = header_offset(directory, &i);
+    name = (i.member_flags & CIO_ZIP_MEMBER_RENAMED)
+                   && (const uint8_t *)i.name != i.raw_name
+               ? pyio_archive_name(archive, index)
+               : Py_XNewRef(orig);
+    if (orig == NULL || name == NULL || offset == NULL) {
+        Py_XDECREF(orig);
+        Py_XDECREF(name);
+        Py_XDECREF(offset);
+        return NULL;
+    }
+    return Py_BuildValue(
+        "NN(iiiiii)Hy#y#BBBBHHHINIKKHK", orig, name, (i.date >> 9) + 1980,
+        (i.date >> 5) & 15, i.date & 31, i.time >> 11, (i.time >> 5) & 63,
+        (i.time & 31) * 2, i.method, (const char *)i.comment,
+        (Py_ssize_t)i.comment_nbytes, (const char *)i.extra,
+        (Py_ssize_t)i.extra_nbytes, i.create_system, i.create_version,
+        i.extract_version, i.reserved, i.flags, i.disk, i.internal_attr,
+        i.external_attr, offset, i.crc,
+        (unsigned long long)i.compressed_nbytes, (unsigned long long)i.nbytes,
+        i.time, (unsigned long long)cio_directory_end_of(directory, index));
+}
+
+PyObject *
+pyio_reader_record(PyObject *op, PyObject *number)
+{
+    struct pyio_archive *const archive = pyio_reader_directory(op);
+    const long long index = PyLong_AsLongLong(number);
+    PyObject *result = NULL;
+
+    if (archive == NULL) {
+        return NULL;
+    }
+    if (index < 0 || index >= archive->directory.count) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_IndexError, "no such member");
+        }
+    } else if (pyio_archive_order(archive) == 0) {
+        result = record_of(archive, (uint32_t)index);
+    }
+    pyio_archive_release(archive);
+    return result;
+}
+
+Py_ssize_t
+pyio_reader_length(PyObject *op)
+{
+    const struct zip_reader *const self = (struct zip_reader *)op;
+
+    return self->archive == NULL ? 0
+                                 : (Py_ssize_t)self->archive->directory.count;
+}
+
+int
+pyio_reader_contains(PyObject *op, PyObject *name)
+{
+    PyObject *const index = pyio_reader_find(op, name);
+    long value;
+
+    if (index == NULL) {
+        return -1;
+    }
+    value = PyLong_AsLong(index);
+    Py_DECREF(index);
+    return value >= 0;
+}
+
+/* Facts of the directory as a whole, for the Python half. */
+PyObject *
+pyio_reader_facts(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    struct pyio_archive *const archive = pyio_reader_directory(op);
+    const struct cio_directory *d;
+    PyObject *result;
+
+    if (archive == NULL) {
+        return NULL;
+    }
+    d = &archive->directory;
+    result = Py_BuildValue(
+        "{s:y#,s:K,s:N,s:O,s:O,s:O,s:O}", "comment", (const char *)d->comment,
+        (Py_ssize_t)d->end.comment_nbytes, "start_dir",
+        (unsigned long long)d->end.dir_off, "fingerprint",
+        pyio_reader_fingerprint(archive), "duplicates",
+        d->duplicates ? Py_True : Py_False, "positional",
+        archive->source == NULL ? Py_True : Py_False, "filename",
+        archive->filename, "source",
+        archive->source != NULL ? archive->source : Py_None);
+    pyio_archive_release(archive);
+    return result;
+}
