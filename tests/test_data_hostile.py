@@ -327,3 +327,22 @@ def test_classes_of_errors_are_those_of_io():
     r.close()
     with pytest.raises(ValueError, match="closed"):
         r.flush()
+
+
+def test_positions_end_at_2_to_the_63():
+    class Far(io.BytesIO):
+        def tell(self):
+            return 2**63 - 3
+
+    r = DataReader(Far(bytes(100)))
+    assert r.read_int16() == 0
+    with pytest.raises(ShortReadError):
+        r.read_int8()
+    w = DataWriter(Far())
+    w.write_int16(0)
+    assert w.tell() == 2**63 - 1
+    w.write_int16(0)
+    for call in (w.tell, lambda: w.align(8)):
+        with pytest.raises(OverflowError):
+            call()
+    w.close()

@@ -76,6 +76,12 @@ reader_source_read(struct pyio_reader *r, uint8_t *data, size_t nbytes,
     if (r->memory) {
         return 0;
     }
+    /* A source may say that it stands anywhere; nothing lies behind 2**63. */
+    nbytes =
+        (size_t)cio_min_u64(nbytes, (uint64_t)(INT64_MAX - r->end_offset));
+    if (nbytes == 0) {
+        return 0;
+    }
     switch (r->s.kind) {
     case PYIO_STREAM_PATH:
     case PYIO_STREAM_FD:

@@ -325,8 +325,10 @@ writer_tell_locked(struct pyio_writer *w, int64_t *position)
     if (!seekable) {
         *position = w->flushed;
     }
-    *position += (int64_t)writer_pending(w);
-    return 0;
+    return __builtin_add_overflow(*position, (int64_t)writer_pending(w),
+                                  position)
+               ? pyio_raise(PyExc_OverflowError, "position is 2**63 or more")
+               : 0;
 }
 
 /* ----------------------------------------------------------------- life */
