@@ -65,6 +65,7 @@ cio_native_allow_result(size_t size)
 #define cio_native_symlinkat symlinkat
 #define cio_native_readlinkat readlinkat
 #define cio_native_fchmod fchmod
+#define cio_native_fchown fchown
 #define cio_native_futimens futimens
 #define cio_native_utimensat utimensat
 #define cio_native_poll poll

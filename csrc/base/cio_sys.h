@@ -64,6 +64,8 @@
       (int dir, const char *path, char *text, size_t size),                   \
       (dir, path, text, size))                                                \
     X(int, -1, fchmod, (int fd, mode_t mode), (fd, mode))                     \
+    X(int, -1, fchown, (int fd, uid_t owner, gid_t group),                    \
+      (fd, owner, group))                                                     \
     X(int, -1, futimens, (int fd, const struct timespec times[2]),            \
       (fd, times))                                                            \
     X(int, -1, utimensat,                                                     \

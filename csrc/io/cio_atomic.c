@@ -73,7 +73,7 @@ follow(const char *path, char **target)
 /* A name of our own beside the target; the random part is no secret, O_EXCL
  * does the rest. A target's name near NAME_MAX must not make it too long. */
 static struct cio_done
-open_temporary(struct cio_atomic *atomic)
+open_temporary(struct cio_atomic *atomic, mode_t mode)
 {
     const size_t folder = folder_length(atomic->target);
     char *path = cio_sys->malloc(folder + SUFFIX_NBYTES + 1);
@@ -95,7 +95,7 @@ open_temporary(struct cio_atomic *atomic)
         (void)snprintf(path + folder, SUFFIX_NBYTES + 1, ".%016llx.tmp",
                        (unsigned long long)random);
         atomic->fd = cio_sys->openat(
-            AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+            AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (atomic->fd >= 0) {
             atomic->temporary = path;
             return cio_done_of(CIO_OK, 0);
@@ -104,6 +104,25 @@ open_temporary(struct cio_atomic *atomic)
     }
     cio_free(path);
     return cio_done_sys(error, 0);
+}
+
+/* The new file becomes the old one's owner's, where we may give it away. Where
+ * not, the set-ID bits would lend our own identity: they go. */
+static struct cio_done
+take_after(int fd, const struct stat *old)
+{
+    mode_t mode = old->st_mode & 07777;
+    struct stat st;
+
+    if (cio_sys->fstat(fd, &st) < 0) {
+        return cio_done_sys(errno, 0);
+    }
+    if ((st.st_uid != old->st_uid || st.st_gid != old->st_gid)
+        && cio_sys->fchown(fd, old->st_uid, old->st_gid) < 0) {
+        mode &= ~(mode_t)(S_ISUID | S_ISGID);
+    }
+    return cio_sys->fchmod(fd, mode) < 0 ? cio_done_sys(errno, 0)
+                                         : cio_done_of(CIO_OK, 0);
 }
 
 struct cio_done
@@ -125,11 +144,11 @@ cio_atomic_begin(struct cio_atomic *atomic, const char *path)
     } else if (exists && !S_ISREG(st.st_mode)) {
         done = cio_done_sys(S_ISDIR(st.st_mode) ? EISDIR : EINVAL, 0);
     } else {
-        done = open_temporary(atomic);
+        /* Nobody else may open it before it has the old one's mode. */
+        done = open_temporary(atomic, exists ? 0600 : 0666);
     }
-    if (done.status == CIO_OK && exists
-        && cio_sys->fchmod(atomic->fd, st.st_mode & 07777) < 0) {
-        done = cio_done_sys(errno, 0);
+    if (done.status == CIO_OK && exists) {
+        done = take_after(atomic->fd, &st);
     }
     if (done.status != CIO_OK) {
         cio_atomic_abort(atomic);

@@ -22,7 +22,8 @@ struct cio_atomic {
     char *temporary; /* NULL: nothing to remove */
 };
 
-/* Links are followed to what gets replaced, whose mode is kept; where nothing
+/* Links are followed to what gets replaced, whose mode and, where we may,
+ * owner and group are kept (without them no set-ID bits either); where nothing
  * is there yet, a new file's mode (0666 less the umask) is used. */
 struct cio_done cio_atomic_begin(struct cio_atomic *atomic, const char *path);
 /* Closes and renames; sync: the file before, its folder after. On failure

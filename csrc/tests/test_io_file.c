@@ -262,10 +262,10 @@ replace(const char *name, const char *text, bool sync)
 CIO_TEST(an_atomic_file_is_whole_whatever_fails)
 {
     static const enum cio_call calls[] = {
-        CIO_CALL_malloc,  CIO_CALL_readlinkat, CIO_CALL_fstatat,
-        CIO_CALL_openat,  CIO_CALL_getrandom,  CIO_CALL_fchmod,
-        CIO_CALL_write,   CIO_CALL_fsync,      CIO_CALL_close,
-        CIO_CALL_renameat};
+        CIO_CALL_malloc, CIO_CALL_readlinkat, CIO_CALL_fstatat,
+        CIO_CALL_openat, CIO_CALL_getrandom,  CIO_CALL_fchmod,
+        CIO_CALL_fstat,  CIO_CALL_write,      CIO_CALL_fsync,
+        CIO_CALL_close,  CIO_CALL_renameat};
 
     CHECK_EQ(replace("file", "first", true).status, CIO_OK);
     check_whole("file", "first");
