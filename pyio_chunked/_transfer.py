@@ -253,7 +253,11 @@ class _Tree:
             except OSError as why:
                 self.errors.append((src, dst, str(why)))
         if self.progress is not None:
-            self.progress(self.done, self.total)
+            try:
+                self.progress(self.done, self.total)
+            except BaseException as why:
+                why.transferred = self.done  # type: ignore[attr-defined]
+                raise
         if self.errors:
             raise Error(self.errors)
 

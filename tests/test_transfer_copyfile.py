@@ -293,6 +293,32 @@ def test_progress(tmp_path, target):
     assert copyfile(source, target, progress=True).count == size
 
 
+@pytest.mark.parametrize("size", [1, 4096, 1 << 20])
+def test_progress_of_one_slice_knows_the_total(tmp_path, target, size):
+    source = file_of(tmp_path / "source", noise(size))
+    seen = []
+    copyfile(source, target, progress=lambda *args: seen.append(args))
+    assert seen == [(size, size)]
+
+
+def test_progress_that_raises_at_the_end_keeps_the_old_file(tmp_path, target):
+    source = file_of(tmp_path / "source", noise(4096))
+    file_of(target, b"old")
+
+    def stop(done, total):
+        assert done == total
+        raise KeyError
+
+    with pytest.raises(KeyError) as caught:
+        copyfile(source, target, atomic=True, progress=stop)
+    assert caught.value.transferred == 4096
+    assert target.read_bytes() == b"old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["source", "target"]
+    with pytest.raises(KeyError):
+        copyfile(source, target, progress=stop)
+    assert target.read_bytes() == source.read_bytes()
+
+
 # ------------------------------------------------------------- atomic, sync
 
 

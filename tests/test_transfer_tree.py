@@ -236,7 +236,7 @@ def test_audit_events(tree, tmp_path):
     active = True
 
     def hook(name, args):
-        if active and name in ("shutil.copytree", "shutil.copyfile", "open"):
+        if active and name in ("shutil.copytree", "shutil.copyfile", "shutil.copystat", "open"):
             events.append((name, str(args[0])))
 
     sys.addaudithook(hook)
@@ -247,9 +247,24 @@ def test_audit_events(tree, tmp_path):
     names = [name for name, _ in events]
     assert names.count("shutil.copytree") == 8
     assert names.count("shutil.copyfile") == 122
+    assert names.count("shutil.copystat") == 122 + 8  # the folders too
     assert {str(tree / "big"), str(tmp_path / "ours" / "big")} <= {
         path for name, path in events if name == "open"
     }
+
+
+def test_progress_that_raises_at_the_end_says_how_much(tree, tmp_path):
+    total = 0
+
+    def stop(done, whole):
+        nonlocal total
+        total = whole
+        if done == whole:
+            raise KeyError
+
+    with pytest.raises(KeyError) as caught:
+        copytree(tree, tmp_path / "ours", progress=stop)
+    assert caught.value.transferred == total > 0
 
 
 def test_threads_are_capped_by_the_environment(tree, tmp_path):

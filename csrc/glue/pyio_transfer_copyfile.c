@@ -146,6 +146,27 @@ step(void *argument)
     return cio_copyfile_step(argument);
 }
 
+/* The total is known once the source is open. The last report comes before
+ * the copy is ended: what raises there can still keep an atomic target. */
+static struct cio_done
+run_with_progress(struct cio_copyfile *copy, struct pyio_slices *slices)
+{
+    struct cio_done done;
+
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        done = cio_copyfile_step(copy);
+        Py_END_ALLOW_THREADS
+        if (copy->stage != CIO_COPY_OPEN && S_ISREG(copy->st.st_mode)
+            && copy->st.st_size > 0) {
+            slices->total = (int64_t)copy->st.st_size;
+        }
+        slices->done += (int64_t)done.nbytes;
+    } while (done.status == CIO_MORE && PyErr_CheckSignals() == 0
+             && pyio_report(slices, copy->stage == CIO_COPY_MOVED) == 0);
+    return done;
+}
+
 static PyObject *
 run_job(struct pyio_state *st, struct job *job)
 {
@@ -155,29 +176,13 @@ run_job(struct pyio_state *st, struct job *job)
 
     if (job->progress != NULL) {
         job->options.call_max_nbytes = CIO_CALL_PROGRESS_NBYTES;
+        job->options.waits = true;
         slices.progress = job->progress;
     }
     cio_copyfile_init(&copy, PyBytes_AS_STRING(job->source_bytes),
                       PyBytes_AS_STRING(job->target_bytes), &job->options);
-    if (job->progress == NULL) {
-        done = pyio_run_slices(&slices);
-    } else { /* the total is known once the source is open */
-        do {
-            Py_BEGIN_ALLOW_THREADS
-            done = cio_copyfile_step(&copy);
-            Py_END_ALLOW_THREADS
-            slices.total =
-                S_ISREG(copy.st.st_mode) && copy.planned && copy.st.st_size > 0
-                    ? (int64_t)copy.st.st_size
-                    : slices.total;
-            slices.done += (int64_t)done.nbytes;
-        } while (done.status == CIO_MORE && PyErr_CheckSignals() == 0
-                 && pyio_report(&slices, false) == 0);
-        if ((done.status == CIO_OK || done.status == CIO_EOF)
-            && pyio_report(&slices, true) < 0) {
-            done.status = CIO_MORE;
-        }
-    }
+    done = job->progress == NULL ? pyio_run_slices(&slices)
+                                 : run_with_progress(&copy, &slices);
     if (done.status == CIO_OK || done.status == CIO_EOF) {
         return pyio_transfer_result(st, &copy.transfer);
     }
@@ -377,7 +382,9 @@ fill_item(struct tree *tree, Py_ssize_t i)
     PyObject *bytes;
 
     if (PySys_Audit("shutil.copyfile", "OO", source, target) < 0
-        || audit_opens(source, target) < 0) {
+        || audit_opens(source, target) < 0
+        || (tree->list.options.metadata
+            && PySys_Audit("shutil.copystat", "OO", source, target) < 0)) {
         return -1;
     }
     if (pyio_as_path(source, &bytes) < 0) {

@@ -408,8 +408,13 @@ cio_copyfile_step(struct cio_copyfile *copy)
             return cio_done_of(CIO_MORE, 0);
         }
     }
-    if (done.status == CIO_OK) {
+    if (done.status == CIO_OK && copy->stage == CIO_COPY_MOVE) {
         done = cio_transfer_step(&copy->transfer);
+        if (copy->options.waits
+            && (done.status == CIO_OK || done.status == CIO_EOF)) {
+            copy->stage = CIO_COPY_MOVED;
+            done.status = CIO_MORE;
+        }
     }
     return done.status == CIO_MORE ? done : end_copy(copy, done);
 }

@@ -40,6 +40,7 @@ struct cio_copy_options {
     bool metadata;          /* mode, times, extended attributes too */
     bool sync;              /* fsync of the target, then of its folder */
     bool atomic;            /* a temporary file, then rename */
+    bool waits; /* CIO_MORE once more, at CIO_COPY_MOVED: before the end */
 };
 
 struct cio_copyfile {
@@ -50,7 +51,7 @@ struct cio_copyfile {
     enum cio_copy_fault fault;
     struct cio_transfer transfer;
     /* its own */
-    enum { CIO_COPY_OPEN, CIO_COPY_MOVE, CIO_COPY_DONE } stage;
+    enum { CIO_COPY_OPEN, CIO_COPY_MOVE, CIO_COPY_MOVED, CIO_COPY_DONE } stage;
     int source_fd, target_fd;
     bool made;   /* the target was created here */
     bool atomic; /* target_fd is the temporary's */
