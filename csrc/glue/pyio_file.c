@@ -378,6 +378,9 @@ static PyMethodDef file_methods[] = {
     FAST("readline", pyio_file_readline, 0,
          "readline($self, size=-1, /)\n--\n\n"
          "Up to and with the next newline, at most size bytes."),
+    FAST("readlines", pyio_file_readlines, 0,
+         "readlines($self, hint=-1, /)\n--\n\n"
+         "A list of lines, up to the end or the first above hint bytes."),
     FAST("read_buffer", pyio_file_read_buffer, 0,
          "read_buffer($self, size=-1, /)\n--\n\n"
          "As read, as a memoryview; up to chunk_size the memory is pooled and "
@@ -466,7 +469,7 @@ static PyType_Slot file_slots[] = {
     {Py_tp_traverse, file_traverse},
     {Py_tp_clear, file_clear},
     {Py_tp_repr, pyio_file_repr},
-    {Py_tp_iter, PyObject_SelfIter},
+    {Py_tp_iter, pyio_file_iter},
     {Py_tp_iternext, pyio_file_next},
     {Py_tp_methods, file_methods},
     {Py_tp_members, file_members},

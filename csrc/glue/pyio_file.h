@@ -127,6 +127,8 @@ PyObject *pyio_file_chunks(PyObject *op, PyObject *const *args,
                            Py_ssize_t nargs, PyObject *kwnames);
 /* pyio_file_lines.c */
 PYIO_FILE_METHOD(readline);
+PYIO_FILE_METHOD(readlines);
+PyObject *pyio_file_iter(PyObject *op);
 PyObject *pyio_file_next(PyObject *op);
 /* pyio_file_write.c */
 PYIO_FILE_METHOD(write);

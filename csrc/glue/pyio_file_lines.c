@@ -163,6 +163,18 @@ pyio_file_readline(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 }
 
 PyObject *
+pyio_file_iter(PyObject *op)
+{
+    struct pyio_file *self = (struct pyio_file *)op;
+
+    if (self->closed) {
+        (void)pyio_file_closed_error(self);
+        return NULL;
+    }
+    return Py_NewRef(op);
+}
+
+PyObject *
 pyio_file_next(PyObject *op)
 {
     struct pyio_file *self = (struct pyio_file *)op;
@@ -193,4 +205,121 @@ pyio_file_next(PyObject *op)
         Py_CLEAR(line);
     }
     return line;
+}
+
+/* ------------------------------------------------------------- readlines */
+
+/* What lies in front of the read-ahead again. */
+static int
+put_in_front(struct pyio_file *self, PyObject *front)
+{
+    struct cio_chunk *chunk = &self->core.chunk;
+    struct pyio_result both = {0};
+    const size_t nbytes = (size_t)PyBytes_GET_SIZE(front);
+    const size_t ahead = cio_file_ahead(&self->core);
+
+    if (self->core.seekable) {
+        return cio_file_drop_ahead(&self->core).status == CIO_OK
+                       && cio_file_unread(&self->core, nbytes)
+                   ? 0
+                   : -1;
+    }
+    if (pyio_result_init(&both, nbytes + ahead) < 0) {
+        return -1;
+    }
+    memcpy(both.data, PyBytes_AS_STRING(front), nbytes);
+    if (ahead > 0) {
+        memcpy(both.data + nbytes, chunk->data + chunk->begin, ahead);
+        cio_chunk_give(chunk);
+    }
+    both.nbytes = nbytes + ahead;
+    pyio_file_give_back(self, &both);
+    return 0;
+}
+
+/* readlines() failed: its lines come again at the next read. */
+static void
+give_lines_back(struct pyio_file *self, PyObject *lines)
+{
+    PyObject *const failure = pyio_exception_take();
+    PyObject *const nothing = PyBytes_FromStringAndSize(NULL, 0);
+    PyObject *const front =
+        nothing == NULL ? NULL
+                        : PyObject_CallMethod(nothing, "join", "O", lines);
+    PyObject *told = NULL;
+    long long moved = -1;
+
+    if (front != NULL && PyBytes_GET_SIZE(front) > 0
+        && pyio_file_enter(self) == 0) {
+        if (put_in_front(self, front) == 0
+            && (told = PyObject_GetAttrString(failure, "transferred"))
+                   != NULL) {
+            moved = PyLong_AsLongLong(told);
+        }
+        pyio_file_leave(self);
+    }
+    PyErr_Clear();
+    pyio_exception_give(failure);
+    if (moved >= 0) {
+        pyio_exception_attribute(
+            "transferred",
+            PyLong_FromLongLong(moved + PyBytes_GET_SIZE(front)));
+    }
+    Py_XDECREF(told);
+    Py_XDECREF(front);
+    Py_XDECREF(nothing);
+}
+
+/* Lines until there is no other, or more than hint bytes are in them. */
+static int
+append_lines(PyObject *iterator, PyObject *lines, Py_ssize_t hint)
+{
+    Py_ssize_t nbytes = 0;
+    PyObject *line;
+
+    while ((line = PyIter_Next(iterator)) != NULL) {
+        const int appended = PyList_Append(lines, line);
+        const Py_ssize_t n = appended < 0 ? -1 : PyObject_Size(line);
+
+        Py_DECREF(line);
+        if (n < 0) {
+            return -1;
+        }
+        if (hint > 0 && n > hint - nbytes) {
+            return 0;
+        }
+        nbytes += n;
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+PyObject *
+pyio_file_readlines(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    struct pyio_file *self = (struct pyio_file *)op;
+    PyObject *iterator, *lines;
+    Py_ssize_t hint = -1;
+
+    if (nargs > 1) {
+        PyErr_Format(PyExc_TypeError,
+                     "readlines() takes at most one argument (%zd given)",
+                     nargs);
+        return NULL;
+    }
+    if (nargs == 1 && args[0] != Py_None) {
+        hint = PyNumber_AsSsize_t(args[0], PyExc_OverflowError);
+        if (hint == -1 && PyErr_Occurred()) {
+            return NULL;
+        }
+    }
+    iterator = PyObject_GetIter(op);
+    lines = iterator == NULL ? NULL : PyList_New(0);
+    if (lines != NULL && append_lines(iterator, lines, hint) < 0) {
+        if (self->plain) {
+            give_lines_back(self, lines);
+        }
+        Py_CLEAR(lines);
+    }
+    Py_XDECREF(iterator);
+    return lines;
 }

@@ -59,7 +59,7 @@ pyio_file_flush(struct pyio_file *self)
     if (would_block(done)) {
         return raise_blocking(self, 0);
     }
-    return pyio_file_check(self, done, 0);
+    return pyio_file_check(self, done, (int64_t)done.nbytes);
 }
 
 static struct cio_done
