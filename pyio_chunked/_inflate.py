@@ -87,10 +87,20 @@ def open_compressed(
     return _wrapped(stream, mode, encoding, errors, newline) if "t" in mode else stream
 
 
+def _first_bytes(plain: File) -> bytes:
+    """Four of them where they can be read again, whatever the chunk's size."""
+    if not plain.seekable():
+        return plain.peek()
+    at = plain.tell()
+    first = plain.read(4)
+    plain.seek(at)
+    return first
+
+
 def _decoded(plain: File, file: Any, compression: str, chunk_size: int) -> Any:
     """The stream of what is in the file; closes it when it is closed."""
     stream: InflateReader
-    first = plain.peek() if compression == "infer" else b""
+    first = _first_bytes(plain) if compression == "infer" else b""
     if first.startswith((b"PK\3\4", b"PK\5\6")):
         return _only_member(plain, file)
     if compression == "infer" and not first.startswith(b"\x1f\x8b"):

@@ -5,6 +5,7 @@ flush wrote, the owner of a file that is replaced."""
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import resource
 import signal
@@ -120,6 +121,18 @@ def test_flush_says_how_much_it_wrote(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
     assert path.stat().st_size == 50_000
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 3, 4])
+def test_compression_is_seen_through_a_small_chunk(tmp_path, chunk_size):
+    path = tmp_path / "file"
+    path.write_bytes(b"front" + gzip.compress(b"data" * 100))
+    fd = os.open(path, os.O_RDONLY)
+    os.lseek(fd, 5, os.SEEK_SET)
+    with pyio_chunked.open(fd, compression="infer", chunk_size=chunk_size) as file:
+        assert file.read() == b"data" * 100
+    with pyio_chunked.open(path, compression="infer", chunk_size=chunk_size) as file:
+        assert file.read() == path.read_bytes()
 
 
 # ------------------------------------------------------- whose a new file is
