@@ -87,13 +87,18 @@ def open_compressed(
     return _wrapped(stream, mode, encoding, errors, newline) if "t" in mode else stream
 
 
+_GZIP, _ZIP = b"\x1f\x8b", (b"PK\3\4", b"PK\5\6")
+
+
 def _first_bytes(plain: File) -> bytes:
-    """Four of them where they can be read again, whatever the chunk's size."""
-    if not plain.seekable():
-        return plain.peek()
-    at = plain.tell()
-    first = plain.read(4)
-    plain.seek(at)
+    """As many as tell a format from others, however they come in; no more, a terminal would wait."""
+    first = b""
+    while first not in (_GZIP, *_ZIP) and any(magic.startswith(first) for magic in (_GZIP, *_ZIP)):
+        byte = plain.read(1)
+        if not byte:
+            break
+        first += byte
+    plain._unread(first)
     return first
 
 
@@ -101,9 +106,9 @@ def _decoded(plain: File, file: Any, compression: str, chunk_size: int) -> Any:
     """The stream of what is in the file; closes it when it is closed."""
     stream: InflateReader
     first = _first_bytes(plain) if compression == "infer" else b""
-    if first.startswith((b"PK\3\4", b"PK\5\6")):
+    if first.startswith(_ZIP):
         return _only_member(plain, file)
-    if compression == "infer" and not first.startswith(b"\x1f\x8b"):
+    if compression == "infer" and not first.startswith(_GZIP):
         return plain
     if compression == "zlib":
         stream = InflateReader(plain, "zlib", chunk_size=chunk_size)

@@ -135,6 +135,23 @@ def test_compression_is_seen_through_a_small_chunk(tmp_path, chunk_size):
         assert file.read() == path.read_bytes()
 
 
+@pytest.mark.parametrize("data", [b"", b"\x1f", b"PK", b"plain", gzip.compress(b"data")])
+def test_compression_is_seen_in_a_pipe_that_brings_byte_after_byte(data):
+    r, w = os.pipe()
+
+    def feed():
+        for i in range(len(data)):
+            os.write(w, data[i : i + 1])
+            time.sleep(0.002)
+        os.close(w)
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    with pyio_chunked.open(r, compression="infer") as file:
+        assert file.read() == (b"data" if len(data) > 5 else data)
+    thread.join()
+
+
 # ------------------------------------------------------- whose a new file is
 
 

@@ -441,6 +441,9 @@ static PyMethodDef file_methods[] = {
           "more."),
     PLAIN("__enter__", file_enter, METH_NOARGS, NULL),
     FAST("__exit__", file_exit, 0, NULL),
+    PLAIN("_unread", pyio_file_unread, METH_O,
+          "_unread($self, data, /)\n--\n\n"
+          "Put bytes that were just read back in front."),
     PLAIN("__reduce_ex__", pyio_file_reduce, METH_O, NULL),
     {NULL, NULL, 0, NULL},
 };

@@ -128,6 +128,7 @@ PyObject *pyio_file_chunks(PyObject *op, PyObject *const *args,
 /* pyio_file_lines.c */
 PYIO_FILE_METHOD(readline);
 PYIO_FILE_METHOD(readlines);
+PyObject *pyio_file_unread(PyObject *op, PyObject *front);
 PyObject *pyio_file_iter(PyObject *op);
 PyObject *pyio_file_next(PyObject *op);
 /* pyio_file_write.c */

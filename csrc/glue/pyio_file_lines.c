@@ -323,3 +323,26 @@ pyio_file_readlines(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     Py_XDECREF(iterator);
     return lines;
 }
+
+PyObject *
+pyio_file_unread(PyObject *op, PyObject *front)
+{
+    struct pyio_file *self = (struct pyio_file *)op;
+    int result = 0;
+
+    if (!PyBytes_CheckExact(front)) {
+        (void)pyio_raise(PyExc_TypeError, "bytes are needed, not %R", front);
+        return NULL;
+    }
+    if (pyio_file_want_readable(self) < 0 || pyio_file_enter(self) < 0) {
+        return NULL;
+    }
+    if (PyBytes_GET_SIZE(front) > 0) {
+        result = put_in_front(self, front);
+    }
+    pyio_file_leave(self);
+    if (result < 0 && !PyErr_Occurred()) {
+        (void)pyio_raise(PyExc_OSError, "%R can't be put back", front);
+    }
+    return result < 0 ? NULL : Py_NewRef(Py_None);
+}
