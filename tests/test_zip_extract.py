@@ -73,6 +73,13 @@ def test_from_a_file_object(tmp_path, target):
     assert tree(target) == {"a": b"1" * 70000, "b/c": b"", "d": None}
 
 
+def test_many_members_that_python_extracts(tmp_path, target):
+    members = {f"{i % 7}/{i}": b"%d" % i for i in range(2500)}
+    with ZipFile(io.BytesIO(make(tmp_path / "a.zip", members).read_bytes())) as zf:
+        zf.extractall(target)
+    assert {name: body for name, body in tree(target).items() if body is not None} == members
+
+
 def test_extract_says_where(tmp_path, target):
     path = make(tmp_path / "a.zip", {"x/./y//z": b"1", "d/": b"", "u\u0308": b"2"})
     with ZipFile(path) as zf, zipfile.ZipFile(path) as reference:

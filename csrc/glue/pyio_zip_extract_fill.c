@@ -325,7 +325,9 @@ pyio_extraction_fill(struct extraction *x)
     x->item_count = 0;
     x->text_nbytes = 0;
     memset(x->seen, 0, sizeof x->seen);
-    while (result == FILLED && x->item_count < CIO_EXTRACT_BATCH) {
+    /* What is handed back takes a place in the table of seen paths too. */
+    for (size_t taken = 0; result == FILLED && taken < CIO_EXTRACT_BATCH;
+         taken++) {
         result = fill_one(x);
     }
     for (size_t i = 0; i < x->item_count; i++) {
