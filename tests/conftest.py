@@ -7,6 +7,7 @@ import fnmatch
 import os
 import random
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -17,11 +18,17 @@ import pyio_chunked
 ROOT = Path(__file__).resolve().parent.parent
 SKIPS = Path(__file__).with_name("skips.txt")
 
-# Children started by tests import the same build, whatever their folder.
+# Children started by tests import the same build, whatever their folder, and,
+# behind it, the functions of test modules that were sent to them.
 PACKAGE_PARENT = str(Path(pyio_chunked.__file__).resolve().parent.parent)
-os.environ["PYTHONPATH"] = PACKAGE_PARENT
+sys.path.append(str(ROOT))
+os.environ["PYTHONPATH"] = os.pathsep.join([PACKAGE_PARENT, str(ROOT)])
 os.environ["PYTHONSAFEPATH"] = "1"
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+# A run in the background of a script ignores Ctrl-C, and so would its children.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Which build this is; ./dev says so, python -m pytest alone means "all".
 BUILD = os.environ.get("PYIO_TEST_BUILD", "all")
