@@ -463,9 +463,11 @@ def test_a_view_that_is_kept_is_an_error(source):
             return len(view)
 
     keeper = Keeper()
+    before = pyio_chunked.pool.stats().in_use
     with pytest.raises(BufferError):
         transfer(source, keeper)
     keeper.view.release()
+    assert pyio_chunked.pool.stats().in_use == before, "what the keeper has isn't the pool's"
 
 
 def test_what_the_object_raises_propagates_with_progress(source):

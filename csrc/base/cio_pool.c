@@ -265,3 +265,12 @@ cio_buffer_give(struct cio_buffer *buffer)
         cio_pool_give(&buffer->piece);
     }
 }
+
+void
+cio_buffer_abandon(struct cio_buffer *buffer)
+{
+    if (buffer != NULL) {
+        SUB(in_use, buffer->piece.of->piece_nbytes);
+        ADD(discarded, 1);
+    }
+}

@@ -50,6 +50,9 @@ struct cio_buffer {
 /* The smallest class that holds want_nbytes; the largest for more. */
 struct cio_buffer *cio_buffer_take(size_t want_nbytes);
 void cio_buffer_give(struct cio_buffer *buffer);
+/* Leaves its memory for good to somebody who may still look at it: it is no
+ * longer the pool's and no longer counted. NULL is fine. */
+void cio_buffer_abandon(struct cio_buffer *buffer);
 
 struct cio_pool_stats {
     uint64_t limit, held, in_use, high_water; /* bytes */

@@ -257,7 +257,8 @@ fetch_by_piece(struct pyio_reader *r, struct filling *f)
     want = cio_min_size(f->nbytes - f->done, f->piece->nbytes) - f->raw;
     result = reader_source_read(r, data + f->raw, want, &got);
     if (result == PYIO_KEPT) {
-        f->piece = NULL; /* the keeper's now */
+        cio_buffer_abandon(f->piece); /* the keeper's now */
+        f->piece = NULL;
     }
     if (result < 0) {
         return -1;

@@ -170,7 +170,9 @@ pull_from_object(struct run *run)
                                   NULL);
     }
     if (result == PYIO_KEPT) {
-        run->t.buffer = NULL; /* whoever kept it may still write there */
+        /* Whoever kept it may still write there. */
+        cio_buffer_abandon(run->t.buffer);
+        run->t.buffer = NULL;
     }
     if (result < 0) {
         return -1;
@@ -194,6 +196,7 @@ push_to_object(struct run *run)
         result = pyio_object_write(run->st, run->target.object, data, nbytes,
                                    &put, NULL);
         if (result == PYIO_KEPT && run->source.pull != PYIO_PULL_MEMORY) {
+            cio_buffer_abandon(run->t.buffer);
             run->t.buffer = NULL;
             cio_transfer_lend(&run->t, NULL, 0);
         }

@@ -248,6 +248,7 @@ refill(struct pyio_state *st, struct pyio_archive *archive, uint64_t off)
         cio_min_size(CIO_ZIP_AHEAD_NBYTES, archive->window->nbytes),
         &archive->window_nbytes);
     if (result == PYIO_KEPT) {
+        cio_buffer_abandon(archive->window);
         archive->window = NULL;
     }
     if (result < 0) {
@@ -316,7 +317,9 @@ fetch_from_source(struct pyio_state *st, struct pyio_archive *archive,
         }
         result = PyErr_CheckSignals();
     }
-    if (result != PYIO_KEPT) {
+    if (result == PYIO_KEPT) {
+        cio_buffer_abandon(bounce);
+    } else {
         cio_buffer_give(bounce);
     }
     *got = have;
