@@ -44,7 +44,7 @@ bare() {
         [ ! -f "$file" ] || { mkdir -p "$work/$1$(dirname "$file")" && cp -L "$file" "$work/$1$file"; }
     done
     # Not at its usual place, where installing ca-certificates would overwrite it.
-    [ ! -f "${PIP_CERT:-}" ] || cp -L "$PIP_CERT" "$work/$1/root/certificates.pem"
+    [ ! -f "${PIP_CERT:-}" ] || cp -L "$PIP_CERT" "$work/$1/certificates.pem"
     tar -C "$work" -cf "$work/$1.tar" "$1"
     rm -rf --one-file-system "${work:?}/$1"
 }
@@ -62,7 +62,7 @@ in_root() {
     for verb in "$@"; do
         say "$suite: ./dev $verb"
         chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-            ${PIP_CERT:+PIP_CERT=/root/certificates.pem} sh -c "cd /clone && ./dev $verb"
+            ${PIP_CERT:+PIP_CERT=/certificates.pem} sh -c "cd /clone && ./dev $verb"
     done
     umount "$root/proc"
     mounted=
