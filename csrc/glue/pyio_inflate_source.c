@@ -193,6 +193,7 @@ pyio_reader_ask(struct pyio_state *st, struct pyio_reader *r, size_t *got)
                               in->size - in->end, got, NULL);
     if (result == PYIO_KEPT) {
         /* Somebody may write there at any time: nobody's memory from now. */
+        cio_buffer_abandon(in->lease);
         memset(in, 0, sizeof *in);
         return -1;
     }

@@ -214,6 +214,20 @@ CIO_TEST(a_miss_without_memory_says_so)
     cio_buffer_give(NULL);
 }
 
+CIO_TEST(an_abandoned_buffer_is_the_keepers_and_not_counted)
+{
+    struct cio_pool_stats stats;
+    struct cio_buffer *buffer = cio_buffer_take(4096);
+
+    cio_buffer_abandon(buffer);
+    cio_buffer_abandon(NULL);
+    buffer->data[0] = 1; /* still there for who kept it */
+    cio_pool_stats(&stats);
+    CHECK_EQ(stats.in_use, 0U);
+    CHECK_EQ(stats.held, 0U);
+    cio_free(buffer);
+}
+
 static void *
 take_and_give(void *argument)
 {
