@@ -10,6 +10,7 @@ import shutil
 import socket
 import stat
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -161,24 +162,25 @@ def test_sockets_and_devices(source, target, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="changes its user: needs root")
-def test_rules_come_before_permissions(source, tmp_path):
-    os.mkfifo(tmp_path / "fifo", 0o400)
-    source.chmod(0o444)
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:
-        if parent.stat().st_uid == 0 and parent != Path("/") and not parent.stat().st_mode & 0o001:
-            parent.chmod(parent.stat().st_mode | 0o055)
+def test_rules_come_before_permissions():
+    # Not in tmp_path: pytest, each time it starts, closes that to other users.
+    with tempfile.TemporaryDirectory() as folder:
+        open_to_all = Path(folder)
+        open_to_all.chmod(0o755)
+        source = file_of(open_to_all / "source", DATA)
+        source.chmod(0o444)
+        os.mkfifo(open_to_all / "fifo", 0o400)
+        in_child(lambda: rules_before_permissions(open_to_all))
 
-    def work() -> None:
-        with pytest.raises(shutil.SameFileError):
-            copyfile(source, source)
-        with pytest.raises(shutil.SpecialFileError):
-            copyfile(source, tmp_path / "fifo")
-        with pytest.raises(PermissionError) as caught:
-            copyfile(source, tmp_path / "target")
-        assert caught.value.filename == str(tmp_path / "target")
 
-    in_child(work)
+def rules_before_permissions(folder: Path) -> None:
+    with pytest.raises(shutil.SameFileError):
+        copyfile(folder / "source", folder / "source")
+    with pytest.raises(shutil.SpecialFileError):
+        copyfile(folder / "source", folder / "fifo")
+    with pytest.raises(PermissionError) as caught:
+        copyfile(folder / "source", folder / "target")
+    assert caught.value.filename == str(folder / "target")
 
 
 def in_child(work) -> None:
