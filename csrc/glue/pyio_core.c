@@ -36,9 +36,10 @@ fill_state(struct pyio_state *st)
     st->str_read = PyUnicode_InternFromString("read");
     st->str_write = PyUnicode_InternFromString("write");
     st->str_fileno = PyUnicode_InternFromString("fileno");
+    st->str_close = PyUnicode_InternFromString("close");
     if (st->io_buffered_iobase == NULL || st->str_readinto == NULL
         || st->str_read == NULL || st->str_write == NULL
-        || st->str_fileno == NULL) {
+        || st->str_fileno == NULL || st->str_close == NULL) {
         goto out;
     }
     result = 0;

@@ -21,42 +21,25 @@ pyio_file_raise(struct pyio_file *self, struct cio_done done,
 }
 
 int
-pyio_file_unsupported(struct pyio_file *self, const char *text)
-{
-    struct pyio_state *st = pyio_state_of(Py_TYPE(self));
-
-    return pyio_raise(st->unsupported, text);
-}
-
-int
-pyio_file_closed_error(struct pyio_file *self)
-{
-    if (self->detached) {
-        return pyio_raise(PyExc_ValueError, "raw stream has been detached");
-    }
-    return pyio_raise(PyExc_ValueError, "I/O operation on closed file.");
-}
-
-int
 pyio_file_want_readable(struct pyio_file *self)
 {
-    if (self->closed) {
-        return pyio_file_closed_error(self);
+    if (pyio_stream_check(&self->head) < 0) {
+        return -1;
     }
-    return self->readable
-               ? 0
-               : pyio_file_unsupported(self, "File not open for reading");
+    return self->readable ? 0
+                          : pyio_stream_unsupported(
+                                &self->head, "File not open for reading");
 }
 
 int
 pyio_file_want_writable(struct pyio_file *self)
 {
-    if (self->closed) {
-        return pyio_file_closed_error(self);
+    if (pyio_stream_check(&self->head) < 0) {
+        return -1;
     }
-    return self->writable
-               ? 0
-               : pyio_file_unsupported(self, "File not open for writing");
+    return self->writable ? 0
+                          : pyio_stream_unsupported(
+                                &self->head, "File not open for writing");
 }
 
 /* ------------------------------------------------------ calls under way */
@@ -71,19 +54,19 @@ notice_fork(struct pyio_file *self)
     }
     self->generation = cio_fork_generation;
     self->users = 0;
-    if (self->lock.busy && self->core.off != CIO_OWN_OFFSET) {
+    if (self->head.lock.busy && self->core.off != CIO_OWN_OFFSET) {
         if (self->core.chunk.end == 0) {
             cio_chunk_give(&self->core.chunk); /* it was being filled */
         }
-        self->lock = (struct pyio_lock){0};
+        self->head.lock = (struct pyio_lock){0};
     }
 }
 
 int
 pyio_file_hold(struct pyio_file *self)
 {
-    if (self->closed) {
-        return pyio_file_closed_error(self);
+    if (pyio_stream_check(&self->head) < 0) {
+        return -1;
     }
     notice_fork(self);
     self->users++;
@@ -91,7 +74,7 @@ pyio_file_hold(struct pyio_file *self)
 }
 
 /* Frees what the object holds; the descriptor, where it owns it, is closed.
- * Between closed = 1 and here nothing new can begin. */
+ * Between the change of state and here nothing new can begin. */
 static int
 let_go(struct pyio_file *self)
 {
@@ -101,7 +84,7 @@ let_go(struct pyio_file *self)
     cio_chunk_give(&self->core.chunk);
     Py_CLEAR(self->stash);
     self->core.fd = -1;
-    if (fd < 0 || self->detached) {
+    if (fd < 0 || self->head.state == PYIO_IS_DETACHED) {
         return 0;
     }
     if (self->core.local && !self->writable) {
@@ -122,7 +105,7 @@ void
 pyio_file_release(struct pyio_file *self)
 {
     self->users--;
-    if (PYIO_UNLIKELY(self->closed) && self->users == 0
+    if (!pyio_stream_is_open(&self->head) && self->users == 0
         && self->core.fd >= 0) {
         PyObject *const before = pyio_exception_take();
 
@@ -136,16 +119,9 @@ pyio_file_release(struct pyio_file *self)
 int
 pyio_file_enter(struct pyio_file *self)
 {
-    if (self->closed) {
-        return pyio_file_closed_error(self);
-    }
     notice_fork(self);
-    if (pyio_lock_enter(&self->lock, (PyObject *)self) < 0) {
+    if (pyio_stream_enter(&self->head) < 0) {
         return -1;
-    }
-    if (self->closed) { /* while we waited */
-        pyio_lock_leave(&self->lock);
-        return pyio_file_closed_error(self);
     }
     self->users++;
     return 0;
@@ -155,7 +131,7 @@ void
 pyio_file_leave(struct pyio_file *self)
 {
     pyio_file_drop_stash(self);
-    pyio_lock_leave(&self->lock);
+    pyio_lock_leave(&self->head.lock);
     pyio_file_release(self);
 }
 
@@ -187,28 +163,28 @@ close_file(struct pyio_file *self)
     int result = 0;
     PyObject *failure;
 
-    if (self->closed) {
+    if (!pyio_stream_is_open(&self->head)) {
         return 0;
     }
     notice_fork(self);
     if (!self->writable) {
         /* A read under way goes on with its descriptor; the last one out
          * closes it. */
-        self->closed = 1;
+        self->head.state = PYIO_IS_CLOSED;
         return self->users == 0 ? let_go(self) : 0;
     }
-    if (pyio_lock_enter(&self->lock, (PyObject *)self) < 0) {
+    if (pyio_lock_enter(&self->head.lock, (PyObject *)self) < 0) {
         return -1;
     }
-    if (self->closed) {
-        pyio_lock_leave(&self->lock);
+    if (!pyio_stream_is_open(&self->head)) {
+        pyio_lock_leave(&self->head.lock);
         return 0;
     }
     self->users++;
     result = pyio_file_flush(self);
     self->users--;
-    self->closed = 1;
-    pyio_lock_leave(&self->lock);
+    self->head.state = PYIO_IS_CLOSED;
+    pyio_lock_leave(&self->head.lock);
     /* Closed even where the flush failed: as the io module does. */
     failure = pyio_exception_take();
     if (self->users == 0 && let_go(self) < 0) {
@@ -229,7 +205,7 @@ file_close(PyObject *op, PyObject *Py_UNUSED(ignored))
     PyObject *flushed;
     int result;
 
-    if (self->closed) {
+    if (!pyio_stream_is_open(&self->head)) {
         Py_RETURN_NONE;
     }
     st = pyio_state_of(Py_TYPE(op));
@@ -252,16 +228,6 @@ file_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 }
 
 static PyObject *
-file_enter(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    if (((struct pyio_file *)op)->closed) {
-        (void)pyio_file_closed_error((struct pyio_file *)op);
-        return NULL;
-    }
-    return Py_NewRef(op);
-}
-
-static PyObject *
 file_exit(PyObject *op, PyObject *const *Py_UNUSED(args),
           Py_ssize_t Py_UNUSED(nargs))
 {
@@ -277,23 +243,7 @@ file_exit(PyObject *op, PyObject *const *Py_UNUSED(args),
 static void
 file_finalize(PyObject *op)
 {
-    struct pyio_file *self = (struct pyio_file *)op;
-    PyObject *before, *closed;
-
-    if (self->closed) {
-        return;
-    }
-    before = pyio_exception_take();
-    if (PyErr_ResourceWarning(op, 1, "unclosed file %R", op) < 0) {
-        /* -W error: a finalizer can only report it. */
-        PyErr_WriteUnraisable(op);
-    }
-    closed = PyObject_CallMethod(op, "close", NULL);
-    if (closed == NULL) {
-        PyErr_WriteUnraisable(op);
-    }
-    Py_XDECREF(closed);
-    pyio_exception_give(before);
+    pyio_stream_finalize(op, "unclosed file %R");
 }
 
 static int
@@ -301,11 +251,9 @@ file_traverse(PyObject *op, visitproc visit, void *arg)
 {
     struct pyio_file *self = (struct pyio_file *)op;
 
-    Py_VISIT(Py_TYPE(op));
-    Py_VISIT(self->dict);
     Py_VISIT(self->name);
     Py_VISIT(self->path);
-    return 0;
+    return pyio_stream_traverse(op, visit, arg);
 }
 
 static int
@@ -313,7 +261,7 @@ file_clear(PyObject *op)
 {
     struct pyio_file *self = (struct pyio_file *)op;
 
-    Py_CLEAR(self->dict);
+    pyio_stream_clear(op);
     Py_CLEAR(self->name);
     Py_CLEAR(self->path);
     return 0;
@@ -323,20 +271,20 @@ static void
 file_dealloc(PyObject *op)
 {
     struct pyio_file *self = (struct pyio_file *)op;
-    PyTypeObject *const type = Py_TYPE(op);
 
-    if (!self->closed && PyObject_CallFinalizerFromDealloc(op) < 0) {
-        return; /* somebody took it back */
+    if (!pyio_stream_dealloc_begin(op)) {
+        return;
     }
-    PyObject_GC_UnTrack(op);
-    if (self->weakrefs != NULL) {
-        PyObject_ClearWeakRefs(op);
+    if (self->core.fd >= 0) { /* a subclass's close closed nothing */
+        PyObject *const before = pyio_exception_take();
+
+        (void)let_go(self);
+        pyio_exception_give(before);
     }
     (void)file_clear(op);
     cio_chunk_give(&self->core.chunk);
     Py_CLEAR(self->stash);
-    type->tp_free(op);
-    Py_DECREF(type);
+    pyio_stream_dealloc_end(op);
 }
 
 /* ----------------------------------------------------------------- type */
@@ -349,108 +297,109 @@ PyDoc_STRVAR(file_doc,
              "sizes are in bytes; errors are\nOSError with the file's name "
              "and, where bytes moved, `transferred`.");
 
-#define FAST(name, function, flags, doc)                                      \
-    {name, (PyCFunction)(void (*)(void))(function), METH_FASTCALL | (flags),  \
-     PyDoc_STR(doc)}
-#define PLAIN(name, function, flags, doc)                                     \
-    {name, (function), (flags), PyDoc_STR(doc)}
-
 static PyMethodDef file_methods[] = {
-    FAST("read", pyio_file_read, 0,
-         "read($self, size=-1, /)\n--\n\n"
-         "size bytes, or fewer only at the end of the file; all when size is "
-         "-1\nor None. None when nothing is there and it would block."),
-    FAST("read1", pyio_file_read1, 0,
-         "read1($self, size=-1, /)\n--\n\n"
-         "Up to size bytes (chunk_size for -1) with at most one system call; "
-         "None\nwhen it would block."),
-    FAST("readinto", pyio_file_readinto, 0,
-         "readinto($self, buffer, /)\n--\n\n"
-         "Fill the buffer, or up to the end; the number of bytes. None when "
-         "it\nwould block."),
-    FAST("readinto1", pyio_file_readinto1, 0,
-         "readinto1($self, buffer, /)\n--\n\n"
-         "As readinto, with at most one system call."),
-    FAST("peek", pyio_file_peek, 0,
-         "peek($self, size=0, /)\n--\n\n"
-         "The bytes read ahead, at least one except at the end, without "
-         "moving;\nsize is not looked at."),
-    FAST("readline", pyio_file_readline, 0,
-         "readline($self, size=-1, /)\n--\n\n"
-         "Up to and with the next newline, at most size bytes."),
-    FAST("readlines", pyio_file_readlines, 0,
-         "readlines($self, hint=-1, /)\n--\n\n"
-         "A list of lines, up to the end or the first above hint bytes."),
-    FAST("read_buffer", pyio_file_read_buffer, 0,
-         "read_buffer($self, size=-1, /)\n--\n\n"
-         "As read, as a memoryview; up to chunk_size the memory is pooled and "
-         "goes\nback when the last view does."),
-    FAST("pread", pyio_file_pread, 0,
-         "pread($self, size, offset, /)\n--\n\n"
-         "size bytes from offset (to the end for -1), whatever the position; "
-         "safe\nfrom many threads."),
-    FAST("preadinto", pyio_file_preadinto, 0,
-         "preadinto($self, buffer, offset, /)\n--\n\n"
-         "Fill the buffer from offset, or up to the end; the number of "
-         "bytes."),
-    FAST("pwrite", pyio_file_pwrite, 0,
-         "pwrite($self, data, offset, /)\n--\n\n"
-         "Write all of data at offset, whatever the position; the number of "
-         "bytes."),
-    FAST("chunks", pyio_file_chunks, METH_KEYWORDS,
-         "chunks($self, size=None)\n--\n\n"
-         "Iterator of bytes of size each (None: chunk_size); the last may be "
-         "shorter."),
-    FAST("write", pyio_file_write, 0,
-         "write($self, data, /)\n--\n\n"
-         "All of data, gathered in the chunk or, from chunk_size on, straight "
-         "to\nthe file. OSError has `transferred`, BlockingIOError "
-         "characters_written."),
-    PLAIN("writelines", pyio_file_writelines, METH_O,
-          "writelines($self, lines, /)\n--\n\nWrite each of the buffers."),
-    PLAIN("flush", pyio_file_flush_method, METH_NOARGS,
-          "flush($self, /)\n--\n\nWrite what the chunk gathered."),
-    FAST("truncate", pyio_file_truncate, 0,
-         "truncate($self, size=None, /)\n--\n\n"
-         "Make the file size bytes long (None: up to the position)."),
-    FAST("sync", pyio_file_sync, METH_KEYWORDS,
-         "sync($self, *, data_only=False)\n--\n\n"
-         "Flush, and wait until the device has it: fsync, or fdatasync."),
-    FAST("seek", pyio_file_seek, 0,
-         "seek($self, offset, whence=0, /)\n--\n\n"
-         "Move the position; returns it, in bytes from the start."),
-    PLAIN("tell", pyio_file_tell_method, METH_NOARGS,
-          "tell($self, /)\n--\n\nThe position in bytes from the start."),
-    PLAIN("fileno", pyio_file_fileno, METH_NOARGS,
-          "fileno($self, /)\n--\n\n"
-          "The descriptor, its offset put at the position for a reader."),
-    PLAIN("detach", pyio_file_detach, METH_NOARGS,
-          "detach($self, /)\n--\n\n"
-          "Flush, and give the descriptor away as an io.FileIO."),
-    PLAIN("readable", pyio_file_readable, METH_NOARGS,
-          "readable($self, /)\n--\n\nTrue if it was opened for reading."),
-    PLAIN("writable", pyio_file_writable, METH_NOARGS,
-          "writable($self, /)\n--\n\nTrue if it was opened for writing."),
-    PLAIN("seekable", pyio_file_seekable, METH_NOARGS,
-          "seekable($self, /)\n--\n\nTrue if the position can be moved."),
-    PLAIN("isatty", pyio_file_isatty, METH_NOARGS,
-          "isatty($self, /)\n--\n\nTrue if it is a terminal."),
-    PLAIN("close", file_close, METH_NOARGS,
-          "close($self, /)\n--\n\n"
-          "Flush and close; the descriptor goes when no call uses it any "
-          "more."),
-    PLAIN("__enter__", file_enter, METH_NOARGS, NULL),
-    FAST("__exit__", file_exit, 0, NULL),
-    PLAIN("_unread", pyio_file_unread, METH_O,
-          "_unread($self, data, /)\n--\n\n"
-          "Put bytes that were just read back in front."),
-    PLAIN("__reduce_ex__", pyio_file_reduce, METH_O, NULL),
+    PYIO_FAST(
+        "read", pyio_file_read, 0,
+        "read($self, size=-1, /)\n--\n\n"
+        "size bytes, or fewer only at the end of the file; all when size is "
+        "-1\nor None. None when nothing is there and it would block."),
+    PYIO_FAST(
+        "read1", pyio_file_read1, 0,
+        "read1($self, size=-1, /)\n--\n\n"
+        "Up to size bytes (chunk_size for -1) with at most one system call; "
+        "None\nwhen it would block."),
+    PYIO_FAST(
+        "readinto", pyio_file_readinto, 0,
+        "readinto($self, buffer, /)\n--\n\n"
+        "Fill the buffer, or up to the end; the number of bytes. None when "
+        "it\nwould block."),
+    PYIO_FAST("readinto1", pyio_file_readinto1, 0,
+              "readinto1($self, buffer, /)\n--\n\n"
+              "As readinto, with at most one system call."),
+    PYIO_FAST("peek", pyio_file_peek, 0,
+              "peek($self, size=0, /)\n--\n\n"
+              "The bytes read ahead, at least one except at the end, without "
+              "moving;\nsize is not looked at."),
+    PYIO_FAST("readline", pyio_file_readline, 0,
+              "readline($self, size=-1, /)\n--\n\n"
+              "Up to and with the next newline, at most size bytes."),
+    PYIO_FAST("readlines", pyio_file_readlines, 0,
+              "readlines($self, hint=-1, /)\n--\n\n"
+              "A list of lines, up to the end or the first above hint bytes."),
+    PYIO_FAST(
+        "read_buffer", pyio_file_read_buffer, 0,
+        "read_buffer($self, size=-1, /)\n--\n\n"
+        "As read, as a memoryview; up to chunk_size the memory is pooled and "
+        "goes\nback when the last view does."),
+    PYIO_FAST(
+        "pread", pyio_file_pread, 0,
+        "pread($self, size, offset, /)\n--\n\n"
+        "size bytes from offset (to the end for -1), whatever the position; "
+        "safe\nfrom many threads."),
+    PYIO_FAST("preadinto", pyio_file_preadinto, 0,
+              "preadinto($self, buffer, offset, /)\n--\n\n"
+              "Fill the buffer from offset, or up to the end; the number of "
+              "bytes."),
+    PYIO_FAST(
+        "pwrite", pyio_file_pwrite, 0,
+        "pwrite($self, data, offset, /)\n--\n\n"
+        "Write all of data at offset, whatever the position; the number of "
+        "bytes."),
+    PYIO_FAST(
+        "chunks", pyio_file_chunks, METH_KEYWORDS,
+        "chunks($self, size=None)\n--\n\n"
+        "Iterator of bytes of size each (None: chunk_size); the last may be "
+        "shorter."),
+    PYIO_FAST(
+        "write", pyio_file_write, 0,
+        "write($self, data, /)\n--\n\n"
+        "All of data, gathered in the chunk or, from chunk_size on, straight "
+        "to\nthe file. OSError has `transferred`, BlockingIOError "
+        "characters_written."),
+    PYIO_PLAIN(
+        "writelines", pyio_file_writelines, METH_O,
+        "writelines($self, lines, /)\n--\n\nWrite each of the buffers."),
+    PYIO_PLAIN("flush", pyio_file_flush_method, METH_NOARGS,
+               "flush($self, /)\n--\n\nWrite what the chunk gathered."),
+    PYIO_FAST("truncate", pyio_file_truncate, 0,
+              "truncate($self, size=None, /)\n--\n\n"
+              "Make the file size bytes long (None: up to the position)."),
+    PYIO_FAST("sync", pyio_file_sync, METH_KEYWORDS,
+              "sync($self, *, data_only=False)\n--\n\n"
+              "Flush, and wait until the device has it: fsync, or fdatasync."),
+    PYIO_FAST("seek", pyio_file_seek, 0,
+              "seek($self, offset, whence=0, /)\n--\n\n"
+              "Move the position; returns it, in bytes from the start."),
+    PYIO_PLAIN("tell", pyio_file_tell_method, METH_NOARGS,
+               "tell($self, /)\n--\n\nThe position in bytes from the start."),
+    PYIO_PLAIN("fileno", pyio_file_fileno, METH_NOARGS,
+               "fileno($self, /)\n--\n\n"
+               "The descriptor, its offset put at the position for a reader."),
+    PYIO_PLAIN("detach", pyio_file_detach, METH_NOARGS,
+               "detach($self, /)\n--\n\n"
+               "Flush, and give the descriptor away as an io.FileIO."),
+    PYIO_PLAIN("readable", pyio_file_readable, METH_NOARGS,
+               "readable($self, /)\n--\n\nTrue if it was opened for reading."),
+    PYIO_PLAIN("writable", pyio_file_writable, METH_NOARGS,
+               "writable($self, /)\n--\n\nTrue if it was opened for writing."),
+    PYIO_PLAIN("seekable", pyio_file_seekable, METH_NOARGS,
+               "seekable($self, /)\n--\n\nTrue if the position can be moved."),
+    PYIO_PLAIN("isatty", pyio_file_isatty, METH_NOARGS,
+               "isatty($self, /)\n--\n\nTrue if it is a terminal."),
+    PYIO_PLAIN("close", file_close, METH_NOARGS,
+               "close($self, /)\n--\n\n"
+               "Flush and close; the descriptor goes when no call uses it any "
+               "more."),
+    PYIO_PLAIN("__enter__", pyio_stream_enter_context, METH_NOARGS, NULL),
+    PYIO_FAST("__exit__", file_exit, 0, NULL),
+    PYIO_PLAIN("_unread", pyio_file_unread, METH_O,
+               "_unread($self, data, /)\n--\n\n"
+               "Put bytes that were just read back in front."),
+    PYIO_PLAIN("__reduce_ex__", pyio_file_reduce, METH_O, NULL),
     {NULL, NULL, 0, NULL},
 };
 
 static PyMemberDef file_members[] = {
-    {"closed", T_BOOL, offsetof(struct pyio_file, closed), READONLY,
-     PyDoc_STR("True after close() and detach().")},
     {"name", T_OBJECT, offsetof(struct pyio_file, name), 0,
      PyDoc_STR("The path or descriptor as it was given.")},
     {"chunk_size", T_PYSSIZET, offsetof(struct pyio_file, chunk_size),
@@ -459,6 +408,8 @@ static PyMemberDef file_members[] = {
 };
 
 static PyGetSetDef file_getset[] = {
+    {"closed", pyio_stream_get_closed, NULL, PyDoc_STR("True after close()."),
+     NULL},
     {"mode", pyio_file_get_mode, NULL,
      PyDoc_STR("The mode, as io.FileIO says it."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -472,7 +423,7 @@ static PyType_Slot file_slots[] = {
     {Py_tp_traverse, file_traverse},
     {Py_tp_clear, file_clear},
     {Py_tp_repr, pyio_file_repr},
-    {Py_tp_iter, pyio_file_iter},
+    {Py_tp_iter, pyio_stream_self},
     {Py_tp_iternext, pyio_file_next},
     {Py_tp_methods, file_methods},
     {Py_tp_members, file_members},

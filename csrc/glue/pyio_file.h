@@ -11,21 +11,19 @@
 #ifndef PYIO_FILE_H
 #define PYIO_FILE_H
 
-#include "glue/pyio.h"
+#include "glue/pyio_stream_type.h"
 #include "io/cio_file.h"
 
 struct pyio_file {
-    PyObject_HEAD
-    PyObject *dict, *weakrefs; /* where _io._IOBase has them */
-    PyObject *name;            /* as open() got it */
-    PyObject *path;            /* str or bytes; NULL: opened by descriptor */
-    PyObject *stash;           /* owns what the chunk has adopted */
+    struct pyio_stream head;
+    PyObject *name;  /* as open() got it */
+    PyObject *path;  /* str or bytes; NULL: opened by descriptor */
+    PyObject *stash; /* owns what the chunk has adopted */
     struct cio_file core;
-    struct pyio_lock lock;
     unsigned users;      /* calls under way */
     unsigned generation; /* of fork, that users belongs to */
     Py_ssize_t chunk_size;
-    char closed, detached, readable, writable, append, created;
+    bool readable, writable, append, created;
     bool endless; /* /dev/zero and its kind */
     bool plain;   /* exactly File: no method is overridden */
 };
@@ -68,8 +66,6 @@ pyio_file_fd(const struct pyio_file *self)
 
 int pyio_file_want_readable(struct pyio_file *self);
 int pyio_file_want_writable(struct pyio_file *self);
-int pyio_file_closed_error(struct pyio_file *self);
-int pyio_file_unsupported(struct pyio_file *self, const char *text);
 /* The exception of an outcome, with the file's name; 0 where it is none. */
 int pyio_file_raise(struct pyio_file *self, struct cio_done done,
                     int64_t transferred);
@@ -103,8 +99,9 @@ pyio_file_drop_stash(struct pyio_file *self)
 static inline bool
 pyio_file_is_quick(const struct pyio_file *self)
 {
-    return PYIO_LIKELY(pyio_lock_free(&self->lock) && !self->closed
-                       && !self->core.dirty && self->stash == NULL);
+    return PYIO_LIKELY(pyio_lock_free(&self->head.lock)
+                       && pyio_stream_is_open(&self->head) && !self->core.dirty
+                       && self->stash == NULL);
 }
 
 /* The type's methods, by file. */
@@ -129,7 +126,6 @@ PyObject *pyio_file_chunks(PyObject *op, PyObject *const *args,
 PYIO_FILE_METHOD(readline);
 PYIO_FILE_METHOD(readlines);
 PyObject *pyio_file_unread(PyObject *op, PyObject *front);
-PyObject *pyio_file_iter(PyObject *op);
 PyObject *pyio_file_next(PyObject *op);
 /* pyio_file_write.c */
 PYIO_FILE_METHOD(write);

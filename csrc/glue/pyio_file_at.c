@@ -155,9 +155,9 @@ pyio_file_pwrite(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
         || PyObject_GetBuffer(args[0], &view, PyBUF_SIMPLE) < 0) {
         return NULL;
     }
-    if (self->append && !self->closed) {
+    if (self->append && pyio_stream_is_open(&self->head)) {
         /* Linux would append all the same. */
-        (void)pyio_file_unsupported(self, "pwrite() in append mode");
+        (void)pyio_stream_unsupported(&self->head, "pwrite() in append mode");
     } else if (end_fits(off, view.len) == 0 && begin_at(self, true) == 0) {
         struct cio_move move = {.fd = self->core.fd,
                                 .off = off,

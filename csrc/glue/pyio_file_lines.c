@@ -163,18 +163,6 @@ pyio_file_readline(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 }
 
 PyObject *
-pyio_file_iter(PyObject *op)
-{
-    struct pyio_file *self = (struct pyio_file *)op;
-
-    if (self->closed) {
-        (void)pyio_file_closed_error(self);
-        return NULL;
-    }
-    return Py_NewRef(op);
-}
-
-PyObject *
 pyio_file_next(PyObject *op)
 {
     struct pyio_file *self = (struct pyio_file *)op;

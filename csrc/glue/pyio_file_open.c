@@ -187,7 +187,8 @@ set_up(struct pyio_file *self, const struct mode *mode, const struct stat *st)
         regular && !self->writable && self->path != NULL ? 0 : CIO_OWN_OFFSET;
     if (mode->update && !self->core.seekable) {
         /* Read-ahead could not be given back before a write. */
-        return pyio_file_unsupported(self, "File or stream is not seekable.");
+        return pyio_stream_unsupported(&self->head,
+                                       "File or stream is not seekable.");
     }
     if (self->append && self->core.seekable) {
         const struct cio_done done =
@@ -209,7 +210,6 @@ open_binary(PyTypeObject *type, PyObject *file, const struct mode *mode,
     if (self == NULL) {
         return NULL;
     }
-    self->closed = 1; /* until there is something to close */
     self->core.fd = -1;
     self->chunk_size = chunk_size;
     self->core.chunk_nbytes = (size_t)chunk_size;
@@ -233,7 +233,7 @@ open_binary(PyTypeObject *type, PyObject *file, const struct mode *mode,
         Py_DECREF(self);
         return NULL;
     }
-    self->closed = 0;
+    self->head.state = PYIO_IS_OPEN;
     return (PyObject *)self;
 }
 
@@ -397,8 +397,8 @@ pyio_file_reduce(PyObject *op, PyObject *Py_UNUSED(protocol))
     int64_t pos;
     int failed;
 
-    if (self->closed || self->writable || self->path == NULL
-        || !self->core.cached) {
+    if (!pyio_stream_is_open(&self->head) || self->writable
+        || self->path == NULL || !self->core.cached) {
         PyErr_Format(PyExc_TypeError,
                      "cannot pickle %R: only a File that reads a regular file "
                      "opened by its path can be; send the path, or the bytes",

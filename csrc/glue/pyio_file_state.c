@@ -46,38 +46,18 @@ PyObject *
 pyio_file_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     struct pyio_file *self = (struct pyio_file *)op;
-    long long off, whence = SEEK_SET;
+    long long off;
     int64_t pos;
-    int result;
+    int whence, result;
 
-    if (nargs < 1 || nargs > 2) {
-        PyErr_Format(PyExc_TypeError, "seek() takes 1 or 2 arguments, not %zd",
-                     nargs);
-        return NULL;
-    }
-    if (self->closed) {
-        (void)pyio_file_closed_error(self);
-        return NULL;
-    }
-    off = PyLong_AsLongLong(args[0]);
-    if (off == -1 && PyErr_Occurred()) {
-        return NULL;
-    }
-    if (nargs == 2) {
-        whence = PyLong_AsLong(args[1]);
-        if (whence == -1 && PyErr_Occurred()) {
-            return NULL;
-        }
-    }
-    if (whence < 0 || whence > 4) {
-        PyErr_Format(PyExc_ValueError, "whence value %lld unsupported",
-                     whence);
+    if (pyio_stream_check(&self->head) < 0
+        || pyio_seek_arguments(args, nargs, 4, &off, &whence) < 0) {
         return NULL;
     }
     if (pyio_file_is_quick(self) && self->core.seekable) {
         return pyio_file_check(
-                   self, cio_file_seek(&self->core, off, (int)whence, &pos),
-                   -1) < 0
+                   self, cio_file_seek(&self->core, off, whence, &pos), -1)
+                       < 0
                    ? NULL
                    : PyLong_FromLongLong(pos);
     }
@@ -85,13 +65,13 @@ pyio_file_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     }
     if (!self->core.seekable) {
-        result =
-            pyio_file_unsupported(self, "File or stream is not seekable.");
+        result = pyio_stream_unsupported(&self->head,
+                                         "File or stream is not seekable.");
     } else {
         result = pyio_file_flush(self);
         if (result == 0) {
             result = pyio_file_check(
-                self, cio_file_seek(&self->core, off, (int)whence, &pos), -1);
+                self, cio_file_seek(&self->core, off, whence, &pos), -1);
         }
     }
     pyio_file_leave(self);
@@ -119,8 +99,7 @@ pyio_file_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
     struct pyio_file *self = (struct pyio_file *)op;
     int fd, result;
 
-    if (self->closed) {
-        (void)pyio_file_closed_error(self);
+    if (pyio_stream_check(&self->head) < 0) {
         return NULL;
     }
     fd = self->core.fd;
@@ -190,8 +169,7 @@ pyio_file_detach(PyObject *op, PyObject *Py_UNUSED(ignored))
                && (mode = mode_of(self)) != NULL) {
         raw = raw_of(self, mode);
         if (raw != NULL) {
-            self->detached = 1;
-            self->closed = 1;
+            self->head.state = PYIO_IS_DETACHED;
         }
     }
     Py_XDECREF(mode);
@@ -208,13 +186,9 @@ pyio_file_get_mode(PyObject *op, void *Py_UNUSED(closure))
 }
 
 static PyObject *
-answer(PyObject *op, char value)
+answer(PyObject *op, bool value)
 {
-    if (((struct pyio_file *)op)->closed) {
-        (void)pyio_file_closed_error((struct pyio_file *)op);
-        return NULL;
-    }
-    return PyBool_FromLong(value);
+    return value ? pyio_stream_true(op, NULL) : pyio_stream_false(op, NULL);
 }
 
 PyObject *
@@ -257,18 +231,13 @@ PyObject *
 pyio_file_repr(PyObject *op)
 {
     struct pyio_file *self = (struct pyio_file *)op;
-    PyObject *mode, *text = NULL;
-    const int entered = Py_ReprEnter(op);
+    PyObject *const mode = mode_of(self);
+    char more[] = " mode='xb+'";
 
-    if (entered != 0) {
-        return entered < 0 ? NULL : PyUnicode_FromString("<File ...>");
+    if (mode == NULL) {
+        return NULL;
     }
-    mode = mode_of(self);
-    if (mode != NULL) {
-        text = PyUnicode_FromFormat("<%s name=%R mode=%R>",
-                                    Py_TYPE(op)->tp_name, self->name, mode);
-        Py_DECREF(mode);
-    }
-    Py_ReprLeave(op);
-    return text;
+    (void)snprintf(more, sizeof more, " mode='%s'", PyUnicode_AsUTF8(mode));
+    Py_DECREF(mode);
+    return pyio_stream_repr(op, self->name, more);
 }

@@ -228,7 +228,7 @@ pyio_file_write(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     if (pyio_file_want_writable(self) < 0) {
         return NULL;
     }
-    if (PyBytes_CheckExact(args[0]) && pyio_lock_free(&self->lock)
+    if (PyBytes_CheckExact(args[0]) && pyio_lock_free(&self->head.lock)
         && self->core.dirty) {
         const size_t nbytes = (size_t)PyBytes_GET_SIZE(args[0]);
 
@@ -247,8 +247,7 @@ pyio_file_writelines(PyObject *op, PyObject *lines)
     struct pyio_file *self = (struct pyio_file *)op;
     PyObject *iterator, *line;
 
-    if (self->closed) {
-        (void)pyio_file_closed_error(self);
+    if (pyio_stream_check(&self->head) < 0) {
         return NULL;
     }
     iterator = PyObject_GetIter(lines);

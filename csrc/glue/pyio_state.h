@@ -26,6 +26,7 @@
     X(PyObject, str_read)                                                     \
     X(PyObject, str_write)                                                    \
     X(PyObject, str_fileno)                                                   \
+    X(PyObject, str_close)                                                    \
     /* io */                                                                  \
     X(PyTypeObject, file_type)                                                \
     X(PyTypeObject, chunks_type)                                              \

@@ -10,34 +10,6 @@
 
 #include "base/cio_bytes.h"
 
-int
-zip_stream_closed_error(void)
-{
-    return pyio_raise(PyExc_ValueError, "I/O operation on closed file.");
-}
-
-int
-zip_stream_enter(struct zip_stream *self)
-{
-    if (self->closed) {
-        return zip_stream_closed_error();
-    }
-    if (pyio_lock_enter(&self->lock, (PyObject *)self) < 0) {
-        return -1;
-    }
-    if (self->closed) { /* while we waited */
-        pyio_lock_leave(&self->lock);
-        return zip_stream_closed_error();
-    }
-    return 0;
-}
-
-void
-zip_stream_leave(struct zip_stream *self)
-{
-    pyio_lock_leave(&self->lock);
-}
-
 /* ---------------------------------------------------------------- position */
 
 static PyObject *
@@ -45,33 +17,14 @@ stream_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     struct zip_stream *const self = (struct zip_stream *)op;
     long long offset, base = 0, target;
-    long whence = 0;
     uint64_t size;
+    int whence;
 
-    if (nargs < 1 || nargs > 2) {
-        (void)pyio_raise(PyExc_TypeError,
-                         "seek expected 1 or 2 arguments, got %zd", nargs);
-        return NULL;
-    }
-    offset = PyLong_AsLongLong(args[0]);
-    if (offset == -1 && PyErr_Occurred()) {
-        return NULL;
-    }
-    whence = nargs == 2 ? PyLong_AsLong(args[1]) : 0;
-    if (whence == -1 && PyErr_Occurred()) {
-        return NULL;
-    }
-    if (zip_stream_enter(self) < 0) {
+    if (pyio_seek_arguments(args, nargs, 2, &offset, &whence) < 0
+        || pyio_stream_enter(&self->head) < 0) {
         return NULL;
     }
     size = self->stream.entry.nbytes;
-    if (whence < 0 || whence > 2) {
-        (void)pyio_raise(PyExc_ValueError,
-                         "whence must be os.SEEK_SET (0), os.SEEK_CUR (1), "
-                         "or os.SEEK_END (2)");
-        zip_stream_leave(self);
-        return NULL;
-    }
     if (whence == 1) {
         base = (long long)self->position;
     } else if (whence == 2) {
@@ -83,7 +36,7 @@ stream_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     }
     self->position = target < 0 ? 0 : cio_min_u64((uint64_t)target, size);
     target = (long long)self->position;
-    zip_stream_leave(self);
+    pyio_stream_leave(&self->head);
     return PyLong_FromLongLong(target);
 }
 
@@ -92,75 +45,30 @@ stream_tell(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     const struct zip_stream *const self = (struct zip_stream *)op;
 
-    if (self->closed) {
-        (void)zip_stream_closed_error();
+    if (pyio_stream_check(&self->head) < 0) {
         return NULL;
     }
     return PyLong_FromUnsignedLongLong(self->position);
 }
 
 static PyObject *
-true_if_open(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    if (((struct zip_stream *)op)->closed) {
-        (void)zip_stream_closed_error();
-        return NULL;
-    }
-    Py_RETURN_TRUE;
-}
-
-static PyObject *
-none_if_open(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    if (((struct zip_stream *)op)->closed) {
-        (void)zip_stream_closed_error();
-        return NULL;
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-stream_iter(PyObject *op)
-{
-    if (((struct zip_stream *)op)->closed) {
-        (void)zip_stream_closed_error();
-        return NULL;
-    }
-    return Py_NewRef(op);
-}
-
-static PyObject *
-false_if_open(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    if (((struct zip_stream *)op)->closed) {
-        (void)zip_stream_closed_error();
-        return NULL;
-    }
-    Py_RETURN_FALSE;
-}
-
-static PyObject *
-unsupported(PyObject *op, const char *what)
-{
-    (void)pyio_raise(pyio_state_of(Py_TYPE(op))->unsupported,
-                     "%s: the bytes of an archive member", what);
-    return NULL;
-}
-
-static PyObject *
 stream_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    if (((struct zip_stream *)op)->closed) {
-        (void)zip_stream_closed_error();
-        return NULL;
+    struct pyio_stream *const head = (struct pyio_stream *)op;
+
+    if (pyio_stream_check(head) == 0) {
+        (void)pyio_stream_unsupported(
+            head, "no descriptor leads to the bytes of an archive member");
     }
-    return unsupported(op, "no descriptor leads to");
+    return NULL;
 }
 
 static PyObject *
 stream_write(PyObject *op, PyObject *Py_UNUSED(data))
 {
-    return unsupported(op, "not writable");
+    (void)pyio_stream_unsupported((struct pyio_stream *)op,
+                                  "an archive member is not writable");
+    return NULL;
 }
 
 /* ------------------------------------------------------------------- close */
@@ -179,27 +87,17 @@ stream_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     struct zip_stream *const self = (struct zip_stream *)op;
 
-    if (self->closed) {
+    if (!pyio_stream_is_open(&self->head)) {
         Py_RETURN_NONE;
     }
-    if (pyio_lock_enter(&self->lock, op) < 0) {
+    if (pyio_lock_enter(&self->head.lock, op) < 0) {
         return NULL;
     }
-    self->closed = true;
+    self->head.state = PYIO_IS_CLOSED;
     zip_stream_give_back(self);
-    pyio_lock_leave(&self->lock);
+    pyio_lock_leave(&self->head.lock);
     leave_archive(self);
     Py_RETURN_NONE;
-}
-
-static PyObject *
-stream_enter_context(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    if (((struct zip_stream *)op)->closed) {
-        (void)zip_stream_closed_error();
-        return NULL;
-    }
-    return Py_NewRef(op);
 }
 
 static PyObject *
@@ -215,22 +113,7 @@ stream_exit_context(PyObject *op, PyObject *const *Py_UNUSED(args),
 static void
 stream_finalize(PyObject *op)
 {
-    struct zip_stream *const self = (struct zip_stream *)op;
-    PyObject *before, *result;
-
-    if (self->closed) {
-        return;
-    }
-    before = pyio_exception_take();
-    if (PyErr_ResourceWarning(op, 1, "unclosed archive member %R", op) < 0) {
-        PyErr_WriteUnraisable(op); /* -W error: nobody to raise it to */
-    }
-    result = PyObject_CallMethod(op, "close", NULL);
-    if (result == NULL) {
-        PyErr_WriteUnraisable(op);
-    }
-    Py_XDECREF(result);
-    pyio_exception_give(before);
+    pyio_stream_finalize(op, "unclosed archive member %R");
 }
 
 static int
@@ -238,11 +121,9 @@ stream_traverse(PyObject *op, visitproc visit, void *arg)
 {
     struct zip_stream *const self = (struct zip_stream *)op;
 
-    Py_VISIT(Py_TYPE(op));
-    Py_VISIT(self->dict);
     Py_VISIT(self->archive);
     Py_VISIT(self->name);
-    return 0;
+    return pyio_stream_traverse(op, visit, arg);
 }
 
 static int
@@ -250,8 +131,9 @@ stream_clear(PyObject *op)
 {
     struct zip_stream *const self = (struct zip_stream *)op;
 
-    self->closed = true; /* what is left has no archive to read from */
-    Py_CLEAR(self->dict);
+    /* What is left has no archive to read from. */
+    self->head.state = PYIO_IS_CLOSED;
+    pyio_stream_clear(op);
     leave_archive(self);
     Py_CLEAR(self->name);
     return 0;
@@ -260,20 +142,12 @@ stream_clear(PyObject *op)
 static void
 stream_dealloc(PyObject *op)
 {
-    struct zip_stream *const self = (struct zip_stream *)op;
-    PyTypeObject *const type = Py_TYPE(op);
-
-    if (!self->closed && PyObject_CallFinalizerFromDealloc(op) < 0) {
-        return; /* somebody took it back */
+    if (!pyio_stream_dealloc_begin(op)) {
+        return;
     }
-    PyObject_GC_UnTrack(op);
-    if (self->weakrefs != NULL) {
-        PyObject_ClearWeakRefs(op);
-    }
-    zip_stream_give_back(self);
+    zip_stream_give_back((struct zip_stream *)op);
     (void)stream_clear(op);
-    type->tp_free(op);
-    Py_DECREF(type);
+    pyio_stream_dealloc_end(op);
 }
 
 PyObject *
@@ -296,6 +170,7 @@ pyio_member_open(struct pyio_state *st, struct pyio_archive *archive,
     cio_entry_stream_init(&self->stream, &member->entry);
     /* The header was compared; the name may belong to a ZipInfo. */
     self->stream.entry.raw_name = NULL;
+    self->head.state = PYIO_IS_OPEN;
     return (PyObject *)self;
 }
 
@@ -305,91 +180,80 @@ static PyObject *
 stream_repr(PyObject *op)
 {
     const struct zip_stream *const self = (struct zip_stream *)op;
-    const char *const type = Py_TYPE(op)->tp_name;
 
-    if (self->closed) {
-        return PyUnicode_FromFormat("<%s [closed]>", type);
+    if (!pyio_stream_is_open(&self->head)) { /* as zipfile's */
+        return pyio_stream_repr(op, NULL, " [closed]");
     }
-    return PyUnicode_FromFormat("<%s name=%R%s>", type,
-                                self->name != NULL ? self->name : Py_None,
-                                self->stream.entry.method == CIO_ZIP_DEFLATED
-                                    ? " compress_type=deflate"
-                                    : "");
+    return pyio_stream_repr(op, self->name != NULL ? self->name : Py_None,
+                            self->stream.entry.method == CIO_ZIP_DEFLATED
+                                ? " compress_type=deflate"
+                                : "");
 }
-
-static PyObject *
-get_mode(PyObject *Py_UNUSED(op), void *Py_UNUSED(closure))
-{
-    return PyUnicode_InternFromString("rb");
-}
-
-#define FAST(name, function, doc)                                             \
-    {name, (PyCFunction)(void (*)(void))(function), METH_FASTCALL,            \
-     PyDoc_STR(doc)}
-#define PLAIN(name, function, flags, doc)                                     \
-    {name, (function), (flags), PyDoc_STR(doc)}
 
 static PyMethodDef stream_methods[] = {
-    FAST("read", zip_stream_read,
-         "read($self, size=-1, /)\n--\n\n"
-         "size bytes, or fewer only at the member's end; all when size is -1 "
-         "or\nNone. BadZipFile where the end is reached and size or CRC are "
-         "wrong."),
-    FAST("read1", zip_stream_read1,
-         "read1($self, size=-1, /)\n--\n\n"
-         "Up to size bytes by at most one step of inflating."),
-    PLAIN("readinto", zip_stream_readinto, METH_O,
-          "readinto($self, buffer, /)\n--\n\n"
-          "Fill the buffer, or up to the member's end; the number of bytes."),
-    PLAIN("readinto1", zip_stream_readinto1, METH_O,
-          "readinto1($self, buffer, /)\n--\n\n"
-          "As readinto, by at most one step."),
-    FAST("peek", zip_stream_peek,
-         "peek($self, size=1, /)\n--\n\n"
-         "Bytes at the position without moving it; none only at the end."),
-    FAST("readline", zip_stream_readline,
-         "readline($self, size=-1, /)\n--\n\n"
-         "Up to and with the next newline, at most size bytes."),
-    FAST("seek", stream_seek,
-         "seek($self, offset, whence=0, /)\n--\n\n"
-         "Move the position, within the member; returns it. Backwards, a "
-         "large\ndeflated member is read again from its start."),
-    PLAIN("tell", stream_tell, METH_NOARGS,
-          "tell($self, /)\n--\n\nThe position in bytes from the start."),
-    PLAIN("readable", true_if_open, METH_NOARGS,
-          "readable($self, /)\n--\n\nTrue."),
-    PLAIN("seekable", true_if_open, METH_NOARGS,
-          "seekable($self, /)\n--\n\nTrue."),
-    PLAIN("writable", false_if_open, METH_NOARGS,
-          "writable($self, /)\n--\n\nFalse."),
-    PLAIN("isatty", false_if_open, METH_NOARGS,
-          "isatty($self, /)\n--\n\nFalse."),
-    PLAIN("flush", none_if_open, METH_NOARGS,
-          "flush($self, /)\n--\n\nNothing, while it is open."),
-    PLAIN("fileno", stream_fileno, METH_NOARGS,
-          "fileno($self, /)\n--\n\n"
-          "io.UnsupportedOperation: the archive's descriptor is not where "
-          "the\nmember's bytes are."),
-    PLAIN("write", stream_write, METH_O,
-          "write($self, data, /)\n--\n\nio.UnsupportedOperation."),
-    PLAIN("close", stream_close, METH_NOARGS,
-          "close($self, /)\n--\n\nGive everything back."),
-    PLAIN("__enter__", stream_enter_context, METH_NOARGS, NULL),
-    {"__exit__", (PyCFunction)(void (*)(void))stream_exit_context,
-     METH_FASTCALL, NULL},
+    PYIO_FAST(
+        "read", zip_stream_read, 0,
+        "read($self, size=-1, /)\n--\n\n"
+        "size bytes, or fewer only at the member's end; all when size is -1 "
+        "or\nNone. BadZipFile where the end is reached and size or CRC are "
+        "wrong."),
+    PYIO_FAST("read1", zip_stream_read1, 0,
+              "read1($self, size=-1, /)\n--\n\n"
+              "Up to size bytes by at most one step of inflating."),
+    PYIO_PLAIN(
+        "readinto", zip_stream_readinto, METH_O,
+        "readinto($self, buffer, /)\n--\n\n"
+        "Fill the buffer, or up to the member's end; the number of bytes."),
+    PYIO_PLAIN("readinto1", zip_stream_readinto1, METH_O,
+               "readinto1($self, buffer, /)\n--\n\n"
+               "As readinto, by at most one step."),
+    PYIO_FAST(
+        "peek", zip_stream_peek, 0,
+        "peek($self, size=1, /)\n--\n\n"
+        "Bytes at the position without moving it; none only at the end."),
+    PYIO_FAST("readline", zip_stream_readline, 0,
+              "readline($self, size=-1, /)\n--\n\n"
+              "Up to and with the next newline, at most size bytes."),
+    PYIO_FAST("seek", stream_seek, 0,
+              "seek($self, offset, whence=0, /)\n--\n\n"
+              "Move the position, within the member; returns it. Backwards, a "
+              "large\ndeflated member is read again from its start."),
+    PYIO_PLAIN("tell", stream_tell, METH_NOARGS,
+               "tell($self, /)\n--\n\nThe position in bytes from the start."),
+    PYIO_PLAIN("readable", pyio_stream_true, METH_NOARGS,
+               "readable($self, /)\n--\n\nTrue."),
+    PYIO_PLAIN("seekable", pyio_stream_true, METH_NOARGS,
+               "seekable($self, /)\n--\n\nTrue."),
+    PYIO_PLAIN("writable", pyio_stream_false, METH_NOARGS,
+               "writable($self, /)\n--\n\nFalse."),
+    PYIO_PLAIN("isatty", pyio_stream_false, METH_NOARGS,
+               "isatty($self, /)\n--\n\nFalse."),
+    PYIO_PLAIN("flush", pyio_stream_none, METH_NOARGS,
+               "flush($self, /)\n--\n\nNothing, while it is open."),
+    PYIO_PLAIN(
+        "fileno", stream_fileno, METH_NOARGS,
+        "fileno($self, /)\n--\n\n"
+        "io.UnsupportedOperation: the archive's descriptor is not where "
+        "the\nmember's bytes are."),
+    PYIO_PLAIN("write", stream_write, METH_O,
+               "write($self, data, /)\n--\n\nio.UnsupportedOperation."),
+    PYIO_PLAIN("close", stream_close, METH_NOARGS,
+               "close($self, /)\n--\n\nGive everything back."),
+    PYIO_PLAIN("__enter__", pyio_stream_enter_context, METH_NOARGS, NULL),
+    PYIO_FAST("__exit__", stream_exit_context, 0, NULL),
     {NULL, NULL, 0, NULL},
 };
 
 static PyMemberDef stream_members[] = {
-    {"closed", T_BOOL, offsetof(struct zip_stream, closed), READONLY,
-     PyDoc_STR("True after close().")},
     {"name", T_OBJECT, offsetof(struct zip_stream, name), 0,
      PyDoc_STR("The member's name.")},
     {NULL, 0, 0, 0, NULL},
 };
 
 static PyGetSetDef stream_getset[] = {
-    {"mode", get_mode, NULL, PyDoc_STR("\"rb\"."), NULL},
+    {"closed", pyio_stream_get_closed, NULL, PyDoc_STR("True after close()."),
+     NULL},
+    {"mode", pyio_stream_get_rb, NULL, PyDoc_STR("\"rb\"."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -405,7 +269,7 @@ static PyType_Slot stream_slots[] = {
     {Py_tp_traverse, stream_traverse},
     {Py_tp_clear, stream_clear},
     {Py_tp_repr, stream_repr},
-    {Py_tp_iter, stream_iter},
+    {Py_tp_iter, pyio_stream_self},
     {Py_tp_iternext, zip_stream_next},
     {Py_tp_methods, stream_methods},
     {Py_tp_members, stream_members},

@@ -13,12 +13,11 @@
 #ifndef PYIO_ZIP_STREAM_H
 #define PYIO_ZIP_STREAM_H
 
+#include "glue/pyio_stream_type.h"
 #include "glue/pyio_zip.h"
 
 struct zip_stream {
-    PyObject_HEAD
-    PyObject *dict, *weakrefs; /* where _io._IOBase has them */
-    struct pyio_lock lock;
+    struct pyio_stream head;
     struct pyio_archive *archive; /* owned; NULL once closed */
     PyObject *name;               /* owned; may be set by the user */
     struct cio_entry_stream stream;
@@ -29,12 +28,7 @@ struct zip_stream {
     size_t buffer_nbytes;
     bool checked; /* the end was reached and was right, or was skipped to */
     bool failed;  /* was found bad: nothing is skipped any more */
-    bool closed;
 };
-
-/* ValueError when closed; the lock is held when it returns 0. */
-int zip_stream_enter(struct zip_stream *self);
-void zip_stream_leave(struct zip_stream *self);
 
 /* What is there at the position without reading. */
 static inline const uint8_t *
@@ -60,8 +54,6 @@ int zip_stream_read_into(struct zip_stream *self, uint8_t *out, size_t nbytes,
 /* As read(size) under the lock; size below 0: all. */
 PyObject *zip_stream_read_bytes(struct zip_stream *self, int64_t size);
 void zip_stream_give_back(struct zip_stream *self);
-
-int zip_stream_closed_error(void);
 
 /* ----------------------------------------------------------------- methods */
 

@@ -37,11 +37,12 @@ zip_stream_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *result;
     int64_t size;
 
-    if (take_size(args, nargs, &size) < 0 || zip_stream_enter(self) < 0) {
+    if (take_size(args, nargs, &size) < 0
+        || pyio_stream_enter(&self->head) < 0) {
         return NULL;
     }
     result = zip_stream_read_bytes(self, size);
-    zip_stream_leave(self);
+    pyio_stream_leave(&self->head);
     return result;
 }
 
@@ -77,11 +78,12 @@ zip_stream_read1(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *result;
     int64_t size;
 
-    if (take_size(args, nargs, &size) < 0 || zip_stream_enter(self) < 0) {
+    if (take_size(args, nargs, &size) < 0
+        || pyio_stream_enter(&self->head) < 0) {
         return NULL;
     }
     result = read_once(self, size);
-    zip_stream_leave(self);
+    pyio_stream_leave(&self->head);
     return result;
 }
 
@@ -96,10 +98,10 @@ zip_stream_readinto(PyObject *op, PyObject *buffer)
     if (pyio_target_buffer(buffer, "readinto", &view) < 0) {
         return NULL;
     }
-    result = zip_stream_enter(self);
+    result = pyio_stream_enter(&self->head);
     if (result == 0) {
         result = zip_stream_read_into(self, view.buf, (size_t)view.len, &got);
-        zip_stream_leave(self);
+        pyio_stream_leave(&self->head);
     }
     PyBuffer_Release(&view);
     return result < 0 ? NULL : PyLong_FromSize_t(got);
@@ -117,7 +119,7 @@ zip_stream_readinto1(PyObject *op, PyObject *buffer)
     if (pyio_target_buffer(buffer, "readinto1", &view) < 0) {
         return NULL;
     }
-    result = zip_stream_enter(self);
+    result = pyio_stream_enter(&self->head);
     if (result == 0) {
         result = view.len == 0 ? 0 : zip_stream_ahead(self);
         data = zip_stream_here(self, &here);
@@ -126,7 +128,7 @@ zip_stream_readinto1(PyObject *op, PyObject *buffer)
             memcpy(view.buf, data, here);
             zip_stream_advance(self, here);
         }
-        zip_stream_leave(self);
+        pyio_stream_leave(&self->head);
     }
     PyBuffer_Release(&view);
     return result < 0 ? NULL : PyLong_FromSize_t(here);
@@ -141,7 +143,8 @@ zip_stream_peek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     size_t here;
     int64_t size;
 
-    if (take_size(args, nargs, &size) < 0 || zip_stream_enter(self) < 0) {
+    if (take_size(args, nargs, &size) < 0
+        || pyio_stream_enter(&self->head) < 0) {
         return NULL;
     }
     if (zip_stream_ahead(self) == 0) {
@@ -152,7 +155,7 @@ zip_stream_peek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
         result =
             PyBytes_FromStringAndSize((const char *)data, (Py_ssize_t)here);
     }
-    zip_stream_leave(self);
+    pyio_stream_leave(&self->head);
     return result;
 }
 
@@ -241,11 +244,12 @@ zip_stream_readline(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *line;
     int64_t size;
 
-    if (take_size(args, nargs, &size) < 0 || zip_stream_enter(self) < 0) {
+    if (take_size(args, nargs, &size) < 0
+        || pyio_stream_enter(&self->head) < 0) {
         return NULL;
     }
     line = read_line(self, size < 0 ? UINT64_MAX : (uint64_t)size);
-    zip_stream_leave(self);
+    pyio_stream_leave(&self->head);
     return line;
 }
 
