@@ -10,7 +10,7 @@
 #ifndef PYIO_INFLATE_H
 #define PYIO_INFLATE_H
 
-#include "glue/pyio.h"
+#include "glue/pyio_stream_type.h"
 #include "inflate/cio_decoder.h"
 
 /* ------------------------------------------------------------ exceptions */
@@ -43,10 +43,7 @@ struct pyio_window {
 };
 
 struct pyio_reader {
-    PyObject_HEAD
-    PyObject *dict, *weakrefs;
-    struct pyio_lock lock;
-    bool ready;       /* init has succeeded, close hasn't */
+    struct pyio_stream head;
     bool closing;     /* another thread is in a call: it will close */
     bool owns_source; /* an object that we opened: closed with the reader */
 
@@ -122,8 +119,9 @@ int pyio_reader_open(struct pyio_reader *r,
 static inline bool
 pyio_reader_is_ready(const struct pyio_reader *r, int64_t size)
 {
-    return r->ready && pyio_lock_free(&r->lock) && r->saved == NULL
-           && size >= 0 && (uint64_t)size <= r->out.end - r->out.at;
+    return pyio_stream_is_open(&r->head) && pyio_lock_free(&r->head.lock)
+           && r->saved == NULL && size >= 0
+           && (uint64_t)size <= r->out.end - r->out.at;
 }
 /* Its next bytes; the window must have them. */
 PyObject *pyio_reader_take_bytes(struct pyio_reader *r, size_t size);
@@ -138,9 +136,6 @@ void pyio_reader_save(struct pyio_reader *r, const uint8_t *data,
                       size_t nbytes);
 /* A non-blocking source has no more now: then what was read is the result. */
 bool pyio_reader_would_block(size_t got);
-/* At most one argument, a size. */
-int pyio_reader_size_argument(const char *function, PyObject *const *args,
-                              Py_ssize_t nargs, int64_t *size);
 
 /* Methods that come in files of their own. */
 PyObject *pyio_reader_read(PyObject *op, PyObject *const *args,

@@ -187,7 +187,7 @@ gzip_get_fileobj(PyObject *op, void *Py_UNUSED(closure))
 {
     struct pyio_reader *r = (struct pyio_reader *)op;
 
-    if (!r->ready) {
+    if (!pyio_stream_is_open(&r->head)) {
         Py_RETURN_NONE;
     }
     return r->kind == PYIO_STREAM_PATH

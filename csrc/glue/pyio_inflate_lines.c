@@ -88,7 +88,7 @@ pyio_reader_readline(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     int64_t size;
 
-    if (pyio_reader_size_argument("readline", args, nargs, &size) < 0) {
+    if (pyio_size_argument("readline", args, nargs, &size) < 0) {
         return NULL;
     }
     return read_line(
@@ -168,25 +168,12 @@ pyio_reader_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
     struct pyio_state *st = pyio_state_of(Py_TYPE(op));
     PyObject *given[2];
     long long offset;
-    long whence = 0;
-    int status = -1;
+    int whence, status = -1;
 
-    if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0) {
-        return NULL;
-    }
-    offset = PyLong_AsLongLong(given[0]);
-    if (offset == -1 && PyErr_Occurred()) {
-        return NULL;
-    }
-    if (given[1] != NULL) {
-        whence = PyLong_AsLong(given[1]);
-        if (whence == -1 && PyErr_Occurred()) {
-            return NULL;
-        }
-    }
-    if (whence < 0 || whence > 2) {
-        (void)pyio_raise(PyExc_ValueError, "whence value %ld unsupported",
-                         whence);
+    if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0
+        || pyio_seek_arguments(given, given[1] == NULL ? 1 : 2, 2, &offset,
+                               &whence)
+               < 0) {
         return NULL;
     }
     if (pyio_reader_enter(r) < 0) {

@@ -231,19 +231,6 @@ read_size(struct pyio_state *st, struct pyio_reader *r, size_t size, bool any)
     return NULL;
 }
 
-/* At most one argument. */
-int
-pyio_reader_size_argument(const char *function, PyObject *const *args,
-                          Py_ssize_t nargs, int64_t *size)
-{
-    if (nargs > 1) {
-        return pyio_raise(PyExc_TypeError,
-                          "%s() takes at most 1 argument (%zd given)",
-                          function, nargs);
-    }
-    return pyio_as_size(nargs == 0 ? NULL : args[0], size);
-}
-
 PyObject *
 pyio_reader_take_bytes(struct pyio_reader *r, size_t size)
 {
@@ -264,7 +251,7 @@ pyio_reader_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *value;
     int64_t size;
 
-    if (pyio_reader_size_argument("read", args, nargs, &size) < 0) {
+    if (pyio_size_argument("read", args, nargs, &size) < 0) {
         return NULL;
     }
     if (size > 0 && pyio_reader_is_ready(r, size)) {
@@ -290,7 +277,7 @@ pyio_reader_read1(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     int64_t size;
     int status;
 
-    if (pyio_reader_size_argument("read1", args, nargs, &size) < 0) {
+    if (pyio_size_argument("read1", args, nargs, &size) < 0) {
         return NULL;
     }
     if (size > 0 && pyio_reader_is_ready(r, 1)) {
@@ -395,7 +382,7 @@ pyio_reader_peek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *value = NULL;
     int64_t size;
 
-    if (pyio_reader_size_argument("peek", args, nargs, &size) < 0
+    if (pyio_size_argument("peek", args, nargs, &size) < 0
         || pyio_reader_enter(r) < 0) {
         return NULL;
     }

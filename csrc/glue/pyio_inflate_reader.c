@@ -10,23 +10,10 @@
 
 /* ---------------------------------------------------------------- the lock */
 
-static int
-raise_closed(void)
-{
-    return pyio_raise(PyExc_ValueError, "I/O operation on closed file.");
-}
-
 int
 pyio_reader_enter(struct pyio_reader *r)
 {
-    if (!r->ready || pyio_lock_enter(&r->lock, (PyObject *)r) < 0) {
-        return r->ready ? -1 : raise_closed();
-    }
-    if (!r->ready) { /* closed while we waited */
-        pyio_lock_leave(&r->lock);
-        return raise_closed();
-    }
-    return 0;
+    return pyio_stream_enter(&r->head);
 }
 
 /* It doesn't own the descriptor: it is only told that it is gone. */
@@ -87,7 +74,7 @@ pyio_reader_leave(struct pyio_reader *r)
     if (r->closing) {
         (void)let_go(r); /* its own exception, if any, stays */
     }
-    pyio_lock_leave(&r->lock);
+    pyio_stream_leave(&r->head);
 }
 
 int
@@ -95,22 +82,22 @@ pyio_reader_close(struct pyio_reader *r)
 {
     int result;
 
-    if (!r->ready) {
+    if (!pyio_stream_is_open(&r->head)) {
         return 0;
     }
-    if (!pyio_lock_free(&r->lock)
-        && r->lock.owner != PyThread_get_thread_ident()) {
+    if (!pyio_lock_free(&r->head.lock)
+        && r->head.lock.owner != PyThread_get_thread_ident()) {
         /* That call may wait for data for long; its thread closes. */
-        r->ready = false;
+        r->head.state = PYIO_IS_CLOSED;
         r->closing = true;
         return 0;
     }
-    if (pyio_lock_enter(&r->lock, (PyObject *)r) < 0) {
+    if (pyio_lock_enter(&r->head.lock, (PyObject *)r) < 0) {
         return -1;
     }
-    r->ready = false;
+    r->head.state = PYIO_IS_CLOSED;
     result = let_go(r);
-    pyio_lock_leave(&r->lock);
+    pyio_lock_leave(&r->head.lock);
     return result;
 }
 
@@ -136,7 +123,7 @@ pyio_reader_open(struct pyio_reader *r,
     if (pyio_reader_close(r) < 0) { /* a second __init__ */
         return -1;
     }
-    if (!pyio_lock_free(&r->lock)) {
+    if (!pyio_lock_free(&r->head.lock)) {
         return pyio_raise(PyExc_RuntimeError, "%R is in use", r);
     }
     Py_CLEAR(r->source);
@@ -153,7 +140,7 @@ pyio_reader_open(struct pyio_reader *r,
         < 0) {
         return -1;
     }
-    r->ready = true;
+    r->head.state = PYIO_IS_OPEN;
     return 0;
 }
 
@@ -199,23 +186,11 @@ static void
 reader_finalize(PyObject *op)
 {
     struct pyio_reader *r = (struct pyio_reader *)op;
-    PyObject *before, *closed;
 
-    if (!r->ready) {
-        return;
-    }
-    before = pyio_exception_take();
     /* What was given is the giver's to close. */
-    if ((r->kind == PYIO_STREAM_PATH || r->owns_source)
-        && PyErr_ResourceWarning(op, 1, "unclosed file %R", op) < 0) {
-        PyErr_WriteUnraisable(op);
-    }
-    closed = PyObject_CallMethod(op, "close", NULL);
-    if (closed == NULL) {
-        PyErr_WriteUnraisable(op);
-    }
-    Py_XDECREF(closed);
-    pyio_exception_give(before);
+    pyio_stream_finalize(op, r->kind == PYIO_STREAM_PATH || r->owns_source
+                                 ? "unclosed file %R"
+                                 : NULL);
 }
 
 static int
@@ -223,12 +198,10 @@ reader_traverse(PyObject *op, visitproc visit, void *arg)
 {
     struct pyio_reader *r = (struct pyio_reader *)op;
 
-    Py_VISIT(Py_TYPE(op));
-    Py_VISIT(r->dict);
     Py_VISIT(r->source);
     Py_VISIT(r->name);
     Py_VISIT(r->view);
-    return 0;
+    return pyio_stream_traverse(op, visit, arg);
 }
 
 static int
@@ -236,7 +209,7 @@ reader_clear(PyObject *op)
 {
     struct pyio_reader *r = (struct pyio_reader *)op;
 
-    Py_CLEAR(r->dict);
+    pyio_stream_clear(op);
     Py_CLEAR(r->source);
     Py_CLEAR(r->name);
     Py_CLEAR(r->view);
@@ -247,23 +220,21 @@ static void
 reader_dealloc(PyObject *op)
 {
     struct pyio_reader *r = (struct pyio_reader *)op;
-    PyTypeObject *const type = Py_TYPE(op);
 
-    if (r->ready && PyObject_CallFinalizerFromDealloc(op) < 0) {
-        return; /* somebody took it back */
+    if (!pyio_stream_dealloc_begin(op)) {
+        return;
     }
-    PyObject_GC_UnTrack(op);
-    if (r->weakrefs != NULL) {
-        PyObject_ClearWeakRefs(op);
-    }
-    if (r->ready) {
-        (void)let_go(r); /* a close of a subclass that closed nothing */
+    if (pyio_stream_is_open(&r->head)) {
+        /* A subclass's close closed nothing. */
+        PyObject *const before = pyio_exception_take();
+
+        (void)let_go(r);
+        pyio_exception_give(before);
     }
     pyio_reader_release(r);
     Py_CLEAR(r->saved);
     (void)reader_clear(op);
-    type->tp_free(op);
-    Py_DECREF(type);
+    pyio_stream_dealloc_end(op);
 }
 
 static PyObject *
@@ -274,40 +245,15 @@ reader_close(PyObject *op, PyObject *Py_UNUSED(ignored))
                : Py_NewRef(Py_None);
 }
 
-static PyObject *
-reader_enter(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    if (!((struct pyio_reader *)op)->ready) {
-        (void)raise_closed();
-        return NULL;
-    }
-    return Py_NewRef(op);
-}
-
-static PyObject *
-reader_exit(PyObject *op, PyObject *const *Py_UNUSED(args),
-            Py_ssize_t Py_UNUSED(nargs))
-{
-    return PyObject_CallMethod(op, "close", NULL);
-}
-
 /* ---------------------------------------------------------- what it is */
 
 static PyObject *
 reader_repr(PyObject *op)
 {
     struct pyio_reader *r = (struct pyio_reader *)op;
-    const char *const name = Py_TYPE(op)->tp_name;
 
-    if (r->name == NULL || Py_ReprEnter(op) != 0) {
-        return PyUnicode_FromFormat("<%s at %p>", name, op);
-    }
-    {
-        PyObject *const text = PyUnicode_FromFormat(
-            "<%s name=%R%s>", name, r->name, r->ready ? "" : " closed");
-        Py_ReprLeave(op);
-        return text;
-    }
+    return pyio_stream_repr(op, r->name,
+                            pyio_stream_is_open(&r->head) ? "" : " closed");
 }
 
 static PyObject *
@@ -315,8 +261,7 @@ reader_tell(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     struct pyio_reader *r = (struct pyio_reader *)op;
 
-    if (!r->ready) {
-        (void)raise_closed();
+    if (pyio_stream_check(&r->head) < 0) {
         return NULL;
     }
     return PyLong_FromLongLong(r->pos);
@@ -325,9 +270,10 @@ reader_tell(PyObject *op, PyObject *Py_UNUSED(ignored))
 static PyObject *
 reader_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    (void)pyio_raise(pyio_state_of(Py_TYPE(op))->unsupported,
-                     "fileno: the descriptor holds compressed bytes; "
-                     "source_fileno() gives it");
+    (void)pyio_stream_unsupported(
+        (struct pyio_stream *)op,
+        "fileno: the descriptor holds compressed bytes; "
+        "source_fileno() gives it");
     return NULL;
 }
 
@@ -336,32 +282,11 @@ reader_source_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
     struct pyio_reader *r = (struct pyio_reader *)op;
 
-    if (!r->ready) {
-        (void)raise_closed();
+    if (pyio_stream_check(&r->head) < 0) {
         return NULL;
     }
     return r->fd >= 0 ? PyLong_FromLong(r->fd)
                       : PyObject_CallMethod(r->source, "fileno", NULL);
-}
-
-static PyObject *
-reader_readable(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    if (!((struct pyio_reader *)op)->ready) {
-        (void)raise_closed();
-        return NULL;
-    }
-    Py_RETURN_TRUE;
-}
-
-static PyObject *
-reader_writable(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    if (!((struct pyio_reader *)op)->ready) {
-        (void)raise_closed();
-        return NULL;
-    }
-    Py_RETURN_FALSE;
 }
 
 static PyObject *
@@ -370,80 +295,66 @@ reader_seekable(PyObject *op, PyObject *Py_UNUSED(ignored))
     struct pyio_reader *r = (struct pyio_reader *)op;
     int result;
 
-    if (!r->ready) {
-        (void)raise_closed();
+    if (pyio_stream_check(&r->head) < 0) {
         return NULL;
     }
     result = pyio_reader_seekable(r);
     return result < 0 ? NULL : PyBool_FromLong(result);
 }
 
-#define FAST(name, function, doc)                                             \
-    {name, (PyCFunction)(void (*)(void))(function), METH_FASTCALL,            \
-     PyDoc_STR(doc)}
-#define PLAIN(name, function, flags, doc)                                     \
-    {name, (function), (flags), PyDoc_STR(doc)}
-
 static PyMethodDef reader_methods[] = {
-    FAST("read", pyio_reader_read,
-         "read($self, size=-1, /)\n--\n\n"
-         "size decoded bytes, fewer only at the end; all of them with -1 or "
-         "None."),
-    FAST("read1", pyio_reader_read1,
-         "read1($self, size=-1, /)\n--\n\n"
-         "At least one decoded byte and at most size, or none at the end, "
-         "asking the\nsource only when nothing is decoded yet."),
-    PLAIN("readinto", pyio_reader_readinto, METH_O,
-          "readinto($self, buffer, /)\n--\n\n"
-          "Fill buffer with decoded bytes, or up to the end; their number."),
-    PLAIN("readinto1", pyio_reader_readinto1, METH_O,
-          "readinto1($self, buffer, /)\n--\n\nAs read1, into buffer."),
-    FAST("peek", pyio_reader_peek,
-         "peek($self, size=0, /)\n--\n\n"
-         "Decoded bytes that the next read will give, at least one except at "
-         "the end;\nsize is not looked at."),
-    FAST("readline", pyio_reader_readline,
-         "readline($self, size=-1, /)\n--\n\n"
-         "Up to and with the next newline, at most size bytes."),
+    PYIO_FAST(
+        "read", pyio_reader_read, 0,
+        "read($self, size=-1, /)\n--\n\n"
+        "size decoded bytes, fewer only at the end; all of them with -1 or "
+        "None."),
+    PYIO_FAST(
+        "read1", pyio_reader_read1, 0,
+        "read1($self, size=-1, /)\n--\n\n"
+        "At least one decoded byte and at most size, or none at the end, "
+        "asking the\nsource only when nothing is decoded yet."),
+    PYIO_PLAIN(
+        "readinto", pyio_reader_readinto, METH_O,
+        "readinto($self, buffer, /)\n--\n\n"
+        "Fill buffer with decoded bytes, or up to the end; their number."),
+    PYIO_PLAIN("readinto1", pyio_reader_readinto1, METH_O,
+               "readinto1($self, buffer, /)\n--\n\nAs read1, into buffer."),
+    PYIO_FAST(
+        "peek", pyio_reader_peek, 0,
+        "peek($self, size=0, /)\n--\n\n"
+        "Decoded bytes that the next read will give, at least one except at "
+        "the end;\nsize is not looked at."),
+    PYIO_FAST("readline", pyio_reader_readline, 0,
+              "readline($self, size=-1, /)\n--\n\n"
+              "Up to and with the next newline, at most size bytes."),
     {"seek", (PyCFunction)(void (*)(void))pyio_reader_seek,
      METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("seek($self, offset, whence=0)\n--\n\n"
                "Go to a position of the decoded data; returns it. Forwards by "
                "decoding,\nbackwards from the start again, where the source "
                "can seek.")},
-    PLAIN("tell", reader_tell, METH_NOARGS,
-          "tell($self, /)\n--\n\nThe position in the decoded data."),
-    PLAIN("fileno", reader_fileno, METH_NOARGS,
-          "fileno($self, /)\n--\n\n"
-          "io.UnsupportedOperation: no descriptor has the decoded data."),
-    PLAIN("source_fileno", reader_source_fileno, METH_NOARGS,
-          "source_fileno($self, /)\n--\n\n"
-          "The descriptor of the compressed bytes."),
-    PLAIN("readable", reader_readable, METH_NOARGS,
-          "readable($self, /)\n--\n\nTrue."),
-    PLAIN("writable", reader_writable, METH_NOARGS,
-          "writable($self, /)\n--\n\nFalse."),
-    PLAIN("seekable", reader_seekable, METH_NOARGS,
-          "seekable($self, /)\n--\n\nTrue if the source can go back."),
-    PLAIN("close", reader_close, METH_NOARGS,
-          "close($self, /)\n--\n\n"
-          "Give everything back; closes the source only if it was a path."),
-    PLAIN("__enter__", reader_enter, METH_NOARGS, NULL),
-    FAST("__exit__", reader_exit, NULL),
+    PYIO_PLAIN("tell", reader_tell, METH_NOARGS,
+               "tell($self, /)\n--\n\nThe position in the decoded data."),
+    PYIO_PLAIN("fileno", reader_fileno, METH_NOARGS,
+               "fileno($self, /)\n--\n\n"
+               "io.UnsupportedOperation: no descriptor has the decoded data."),
+    PYIO_PLAIN("source_fileno", reader_source_fileno, METH_NOARGS,
+               "source_fileno($self, /)\n--\n\n"
+               "The descriptor of the compressed bytes."),
+    PYIO_PLAIN("readable", pyio_stream_true, METH_NOARGS,
+               "readable($self, /)\n--\n\nTrue."),
+    PYIO_PLAIN("writable", pyio_stream_false, METH_NOARGS,
+               "writable($self, /)\n--\n\nFalse."),
+    PYIO_PLAIN("seekable", reader_seekable, METH_NOARGS,
+               "seekable($self, /)\n--\n\nTrue if the source can go back."),
+    PYIO_PLAIN(
+        "close", reader_close, METH_NOARGS,
+        "close($self, /)\n--\n\n"
+        "Give everything back; closes the source only if it was a path."),
+    PYIO_PLAIN("__enter__", pyio_stream_enter_context, METH_NOARGS, NULL),
+    PYIO_FAST("__exit__", pyio_stream_exit_context, 0, NULL),
     {NULL, NULL, 0, NULL},
 };
-
-static PyObject *
-reader_get_closed(PyObject *op, void *Py_UNUSED(closure))
-{
-    return PyBool_FromLong(!((struct pyio_reader *)op)->ready);
-}
-
-static PyObject *
-reader_get_mode(PyObject *Py_UNUSED(op), void *Py_UNUSED(closure))
-{
-    return PyUnicode_FromString("rb");
-}
 
 static PyMemberDef reader_members[] = {
     {"name", T_OBJECT_EX, offsetof(struct pyio_reader, name), 0,
@@ -453,9 +364,9 @@ static PyMemberDef reader_members[] = {
 };
 
 static PyGetSetDef reader_getset[] = {
-    {"closed", reader_get_closed, NULL, PyDoc_STR("True after close()."),
+    {"closed", pyio_stream_get_closed, NULL, PyDoc_STR("True after close()."),
      NULL},
-    {"mode", reader_get_mode, NULL, PyDoc_STR("'rb'"), NULL},
+    {"mode", pyio_stream_get_rb, NULL, PyDoc_STR("'rb'"), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
