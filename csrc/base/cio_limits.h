@@ -110,6 +110,10 @@
  * a header's word only up to so many times the input. */
 #define CIO_ZIP_WHOLE_IN_NBYTES (4 * CIO_MIB)
 #define CIO_ZIP_WHOLE_OUT_NBYTES (16 * CIO_MIB)
+/* A caller that waits for one member gets more inflated at once: its output
+ * may be CIO_INFLATE_WHOLE_MAX_NBYTES, its input this much, which is taken
+ * beside it. benchmarks/test_users.py::npz. */
+#define CIO_ZIP_ALONE_IN_NBYTES (32 * CIO_MIB)
 #define CIO_ZIP_TRUST_NBYTES CIO_MIB
 #define CIO_ZIP_TRUST_RATIO 64
 
@@ -175,6 +179,8 @@
  * brings). benchmarks/test_io.py::parallel, ::huge_pages. */
 #define CIO_PARALLEL_NBYTES (16 * CIO_MIB)
 #define CIO_HUGE_PAGES_NBYTES (16 * CIO_MIB)
+/* One huge page: what a worker makes ready at once. */
+#define CIO_PREFAULT_PIECE_NBYTES (2 * CIO_MIB)
 
 /* mmap + write(2) breaks even with the chunked loop between 4 and 8 MiB on
  * tmpfs and near 1 MiB on ext4; from 8 MiB on it wins on both, by 1.05x and

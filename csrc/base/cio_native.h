@@ -42,6 +42,7 @@ extern const int cio_seek_data, cio_seek_hole;
 
 /* Advice values for cio_sys->madvise; no-ops where the system lacks them. */
 extern const int cio_advice_huge, cio_advice_sequential, cio_advice_dont_need;
+extern const int cio_advice_populate;
 /* CPUs that this process may use now; at least 1. */
 unsigned cio_cpu_count(void);
 

@@ -29,6 +29,7 @@ struct clone_range {
 const int cio_advice_huge = MADV_HUGEPAGE;
 const int cio_advice_sequential = MADV_SEQUENTIAL;
 const int cio_advice_dont_need = MADV_DONTNEED;
+const int cio_advice_populate = MADV_POPULATE_WRITE;
 
 const _Bool cio_has_kernel_copies = 1;
 const int cio_map_populate = MAP_POPULATE;

@@ -9,6 +9,7 @@
 const int cio_advice_huge = 0;
 const int cio_advice_sequential = 0;
 const int cio_advice_dont_need = 0;
+const int cio_advice_populate = 0;
 
 const _Bool cio_has_kernel_copies = 0;
 const int cio_map_populate = 0;

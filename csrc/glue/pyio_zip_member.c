@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cio_bytes.h"
+#include "base/cio_prefault.h"
 #include "base/cio_thresholds.h"
 
 /* ---------------------------------------------------------------- warnings */
@@ -43,10 +44,15 @@ static struct cio_done
 read_whole_detached(void *argument)
 {
     const struct whole *const w = argument;
+    struct cio_prefault ready;
+    struct cio_done done;
     bool refused;
 
-    return cio_entry_read(w->entry, w->fd, w->out, false, &refused,
-                          w->problem);
+    cio_prefault_start(&ready, w->out, (size_t)w->entry->nbytes);
+    done =
+        cio_entry_read(w->entry, w->fd, w->out, false, &refused, w->problem);
+    cio_prefault_stop(&ready);
+    return done;
 }
 
 static struct cio_done
@@ -368,7 +374,8 @@ pyio_member_read_into(struct pyio_state *st, struct pyio_archive *archive,
     struct cio_zip_problem problem = {0};
     struct cio_done done;
 
-    if (!cio_entry_is_whole(&member->entry)) {
+    if (!(archive->source == NULL ? cio_entry_is_whole_alone(&member->entry)
+                                  : cio_entry_is_whole(&member->entry))) {
         return read_streamed(st, archive, member, out);
     }
     if (archive->source != NULL) {

@@ -93,6 +93,16 @@ cio_inflate_try(struct cio_whole *whole)
                                            : whole_engine->inflate(whole);
 }
 
+bool
+cio_whole_is_faster(void)
+{
+#if CIO_HAVE_LIBDEFLATE
+    return whole_engine == &cio_libdeflate_whole;
+#else
+    return false;
+#endif
+}
+
 /* ------------------------------------------------------------------ streams
  */
 

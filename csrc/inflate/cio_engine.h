@@ -70,6 +70,10 @@ enum cio_status cio_inflate_within(struct cio_whole *whole);
  * something; anything else: go the safe way. */
 enum cio_status cio_inflate_try(struct cio_whole *whole);
 
+/* It outruns streams where it serves: libdeflate does, others are the same
+ * engine twice. */
+bool cio_whole_is_faster(void);
+
 /* ------------------------------------------------------------------ streams
  */
 

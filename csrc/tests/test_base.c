@@ -15,6 +15,7 @@
 #include "base/cio_fork.h"
 #include "base/cio_limits.h"
 #include "base/cio_pool.h"
+#include "base/cio_prefault.h"
 #include "base/cio_sys.h"
 #include "base/cio_workers.h"
 
@@ -369,6 +370,47 @@ CIO_TEST(join_comes_back_while_a_worker_is_busy)
     }
     CHECK_EQ(atomic_load(&count.done), 1U);
     cio_workers_stop();
+}
+
+/* ------------------------------------------------------------ prefault */
+
+CIO_TEST(memory_made_ready_keeps_what_its_owner_writes_meanwhile)
+{
+    const size_t nbytes = 2 * CIO_HUGE_PAGES_NBYTES + 12345;
+    uint8_t *const p = cio_sys->malloc(nbytes);
+    struct cio_prefault ready;
+    size_t wrong = 0;
+
+    CHECK(p != NULL);
+    cio_prefault_start(&ready, p, nbytes);
+    for (size_t i = 0; i < nbytes; i++) {
+        p[i] = (uint8_t)(i * 7);
+    }
+    cio_prefault_stop(&ready);
+    for (size_t i = 0; i < nbytes; i++) {
+        wrong += p[i] != (uint8_t)(i * 7);
+    }
+    CHECK_EQ(wrong, 0);
+    cio_free(p);
+}
+
+CIO_TEST(little_memory_is_left_alone_and_a_refusal_is_no_error)
+{
+    const size_t nbytes = 2 * CIO_HUGE_PAGES_NBYTES;
+    uint8_t *const p = cio_sys->malloc(nbytes);
+    struct cio_prefault ready;
+
+    CHECK(p != NULL);
+    cio_prefault_start(&ready, p, CIO_HUGE_PAGES_NBYTES - 1);
+    cio_prefault_stop(&ready);
+    CHECK_EQ(cio_workers_running(), 0);
+
+    CHECK(cio_fault_add(&(struct cio_fault){
+        .call = CIO_CALL_madvise, .first = 1, .times = 99, .error = EINVAL}));
+    cio_prefault_start(&ready, p, nbytes);
+    cio_prefault_stop(&ready);
+    cio_fault_clear();
+    cio_free(p);
 }
 
 /* ----------------------------------------------------------------- fork */

@@ -120,6 +120,17 @@ cio_entry_is_whole(const struct cio_entry *entry)
                       <= entry->compressed_nbytes * CIO_ZIP_TRUST_RATIO);
 }
 
+bool
+cio_entry_is_whole_alone(const struct cio_entry *entry)
+{
+    return cio_entry_is_whole(entry)
+           || (entry->method == CIO_ZIP_DEFLATED && cio_whole_is_faster()
+               && entry->compressed_nbytes <= CIO_ZIP_ALONE_IN_NBYTES
+               && entry->nbytes <= CIO_INFLATE_WHOLE_MAX_NBYTES
+               && entry->nbytes
+                      <= entry->compressed_nbytes * CIO_ZIP_TRUST_RATIO);
+}
+
 /* ----------------------------------------------------------------- header */
 
 uint64_t

@@ -78,6 +78,9 @@ enum cio_status cio_entry_decode(const struct cio_entry *entry,
 /* The compressed bytes of it may be read as a whole to be inflated at once;
  * beyond, and where much would come out of little, members stream. */
 bool cio_entry_is_whole(const struct cio_entry *entry);
+/* The same for a caller that waits for this member only: up to 50 ms in which
+ * signals wait, and only where that is faster than to stream. */
+bool cio_entry_is_whole_alone(const struct cio_entry *entry);
 
 /* A whole or stored member from a descriptor into out (room for
  * entry->nbytes). With nowait CIO_MORE means that bytes aren't in the page

@@ -11,6 +11,7 @@
 #include "base/cio_limits.h"
 #include "base/cio_pool.h"
 #include "base/cio_sys.h"
+#include "base/cio_thresholds.h"
 #include "zip/cio_entry_parts.h"
 
 /* A window of the file from header_off on: a tiny one on the stack (a pooled
@@ -59,6 +60,7 @@ make_room(struct window *w, size_t nbytes)
         }
         wider.data = wider.own;
         wider.capacity = nbytes;
+        cio_advise_huge(wider.own, nbytes);
     }
     if (w->nbytes > 0) {
         memcpy(wider.data, w->data, w->nbytes);

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""Members of 16 to 64 MiB, inflated at once into memory that a worker makes ready."""
+
+import errno
+import zipfile
+
+import pytest
+
+import pyio_chunked
+from pyio_chunked import _core
+
+SIZE = 20 << 20
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return b"".join(i.to_bytes(4, "little") + b"abcd" * (i % 5) for i in range(SIZE // 12))
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory, plain):
+    path = tmp_path_factory.mktemp("alone") / "large.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out:
+        out.writestr("member", plain)
+    return path
+
+
+def read_into_fresh(archive):
+    with pyio_chunked.ZipFile(archive) as zf:
+        buffer = bytearray(zf.getinfo("member").file_size)
+        assert zf.readinto("member", buffer) == len(buffer)
+    return bytes(buffer)
+
+
+def read(archive):
+    with pyio_chunked.ZipFile(archive) as zf:
+        return zf.read("member")
+
+
+@pytest.mark.parametrize("way", [read, read_into_fresh])
+def test_equals_what_was_packed(archive, plain, way):
+    assert way(archive) == plain
+
+
+def test_without_a_worker_and_without_its_call(archive, plain):
+    for call in ("thread_start", "madvise"):
+        _core._fault_add(call, errno.EINVAL, times=999)
+        assert read(archive) == plain
+        _core._fault_clear()
+
+
+def test_no_memory_for_the_compressed_bytes(archive):
+    with pyio_chunked.ZipFile(archive) as zf:
+        buffer = bytearray(zf.getinfo("member").file_size)
+        _core._fault_add("malloc", errno.ENOMEM, times=99)
+        with pytest.raises(MemoryError):
+            zf.readinto("member", buffer)
+
+
+def another_byte(data):
+    data[len(data) // 2] ^= 0x55
+
+
+def a_gap(data):
+    data[100_000 : len(data) // 2] = bytes(len(data) // 2 - 100_000)
+
+
+@pytest.mark.parametrize("damage", [another_byte, a_gap])
+def test_damage_is_found(archive, tmp_path, damage):
+    data = bytearray(archive.read_bytes())
+    damage(data)
+    path = tmp_path / "damaged.zip"
+    path.write_bytes(data)
+    for way in (read, read_into_fresh):
+        with pytest.raises(zipfile.BadZipFile):
+            way(path)
+
+
+def test_a_forged_crc_is_found(archive, tmp_path):
+    data = bytearray(archive.read_bytes())
+    at = data.rindex(b"PK\x01\x02") + 16
+    data[at] ^= 1
+    path = tmp_path / "forged.zip"
+    path.write_bytes(data)
+    with pytest.raises(zipfile.BadZipFile, match=r"(?i)crc"):
+        read(path)
+    with pyio_chunked.ZipFile(path) as zf:
+        assert len(zf.read("member", verify=False)) == zf.getinfo("member").file_size
