@@ -38,7 +38,7 @@ parse_order(struct data_stream *s, PyObject *byteorder)
 static int
 forget_attempt(struct data_stream *s)
 {
-    if (s->ready) {
+    if (s->head.state != PYIO_IS_NEW) {
         return pyio_raise(PyExc_ValueError, "%R is initialised already", s);
     }
     if (s->owns_fd) {
@@ -87,41 +87,6 @@ data_stream_hold(struct data_stream *s, PyObject *object)
 }
 
 /* ---------------------------------------------------------------- state */
-
-int
-data_stream_check(const struct data_stream *s)
-{
-    if (PYIO_LIKELY(s->ready && !s->closed)) {
-        return 0;
-    }
-    if (!s->ready) {
-        return pyio_raise(PyExc_ValueError,
-                          "I/O operation on uninitialized object");
-    }
-    return pyio_raise(PyExc_ValueError, s->detached
-                                            ? "raw stream has been detached"
-                                            : "I/O operation on closed file.");
-}
-
-int
-data_stream_enter(struct data_stream *s)
-{
-    if (pyio_lock_enter(&s->lock, (PyObject *)s) < 0) {
-        return -1;
-    }
-    if (data_stream_check(s) < 0) {
-        pyio_lock_leave(&s->lock);
-        return -1;
-    }
-    s->kept_gil = false;
-    return 0;
-}
-
-void
-data_stream_leave(struct data_stream *s)
-{
-    pyio_lock_leave(&s->lock);
-}
 
 int
 data_stream_fd(struct data_stream *s)
@@ -310,7 +275,7 @@ data_stream_abandon_buffer(struct data_stream *s)
     if (fresh == NULL) {
         /* Nothing can be saved without memory; the exception says so. */
         s->next = s->limit = s->buffer = NULL;
-        s->closed = true;
+        s->head.state = PYIO_IS_CLOSED;
     } else {
         memcpy(fresh, s->buffer, s->capacity);
         s->next = fresh + (s->next - s->buffer);
@@ -325,10 +290,8 @@ data_stream_traverse(PyObject *op, visitproc visit, void *arg)
 {
     struct data_stream *s = (struct data_stream *)op;
 
-    Py_VISIT(Py_TYPE(op));
-    Py_VISIT(s->dict);
     Py_VISIT(s->object);
-    return 0;
+    return pyio_stream_traverse(op, visit, arg);
 }
 
 int
@@ -336,48 +299,31 @@ data_stream_clear(PyObject *op)
 {
     struct data_stream *s = (struct data_stream *)op;
 
-    Py_CLEAR(s->dict);
+    pyio_stream_clear(op);
     Py_CLEAR(s->object);
-    s->closed = true;
+    s->head.state = PYIO_IS_CLOSED;
     s->next = s->limit = s->buffer;
     return 0;
 }
 
 void
-data_stream_dealloc(PyObject *op)
+data_stream_free(PyObject *op)
 {
     struct data_stream *s = (struct data_stream *)op;
-    PyTypeObject *type = Py_TYPE(op);
 
-    if (PyObject_CallFinalizerFromDealloc(op) < 0) {
-        return;
-    }
-    PyObject_GC_UnTrack(op);
-    if (s->weakrefs != NULL) {
-        PyObject_ClearWeakRefs(op);
-    }
     if (s->owns_fd && s->fd >= 0) { /* the finalizer could not */
+        PyObject *const before = pyio_exception_take();
+
         (void)pyio_close(s->fd);
+        pyio_exception_give(before);
     }
     (void)data_stream_clear(op);
     cio_free(s->buffer);
     data_records_free(s->records);
-    type->tp_free(op);
-    Py_DECREF(type);
+    pyio_stream_dealloc_end(op);
 }
 
 /* ----------------------------------------------------------- attributes */
-
-static PyObject *
-get_closed(PyObject *op, void *Py_UNUSED(ignored))
-{
-    const struct data_stream *s = (struct data_stream *)op;
-
-    if (!s->ready || s->detached) {
-        return data_stream_check(s) < 0 ? NULL : Py_NewRef(Py_False);
-    }
-    return PyBool_FromLong(s->closed);
-}
 
 static PyObject *
 get_name(PyObject *op, void *Py_UNUSED(ignored))
@@ -385,7 +331,7 @@ get_name(PyObject *op, void *Py_UNUSED(ignored))
     const struct data_stream *s = (struct data_stream *)op;
 
     if (s->object == NULL) {
-        (void)data_stream_check(s);
+        (void)pyio_stream_closed_error(&s->head);
         return NULL;
     }
     if (s->kind == PYIO_STREAM_PATH || s->kind == PYIO_STREAM_FD) {
@@ -403,7 +349,7 @@ get_byteorder(PyObject *op, void *Py_UNUSED(ignored))
 }
 
 PyGetSetDef data_stream_getset[] = {
-    {"closed", get_closed, NULL, NULL, NULL},
+    {"closed", pyio_stream_get_closed, NULL, NULL, NULL},
     {"name", get_name, NULL, PyDoc_STR("The path, or the object's name."),
      NULL},
     {"byteorder", get_byteorder, NULL, PyDoc_STR("\"big\" or \"little\"."),
@@ -413,25 +359,12 @@ PyGetSetDef data_stream_getset[] = {
 };
 
 PyMemberDef data_stream_members[] = {
-    {"__dictoffset__", T_PYSSIZET, offsetof(struct data_stream, dict),
+    {"__dictoffset__", T_PYSSIZET, offsetof(struct pyio_stream, dict),
      READONLY, NULL},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct data_stream, weakrefs),
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct pyio_stream, weakrefs),
      READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
-
-PyObject *
-data_stream_enter_context(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    return data_stream_check((struct data_stream *)op) < 0 ? NULL
-                                                           : Py_NewRef(op);
-}
-
-PyObject *
-data_stream_close(PyObject *op)
-{
-    return PyObject_CallMethod(op, "close", NULL);
-}
 
 /* ---------------------------------------------------------------- parts */
 

@@ -14,7 +14,7 @@
 #ifndef PYIO_DATA_H
 #define PYIO_DATA_H
 
-#include "glue/pyio.h"
+#include "glue/pyio_stream_type.h"
 
 #include <structmember.h>
 
@@ -23,19 +23,13 @@
 
 /* Where the bytes go to or come from; the first part of both streams. */
 struct data_stream {
-    PyObject_HEAD
-    /* As _io._IOBase has them: its type says where they are. */
-    PyObject *dict, *weakrefs;
+    struct pyio_stream head;
     /* The writer: from where to where there is room; the reader: the bytes at
      * hand. Equal while the stream is closed, so that a fast path need not
      * look. */
     uint8_t *next, *limit;
     bool swap; /* the stream's order is not this machine's */
-    struct pyio_lock lock;
     /* above: what fast paths touch */
-    bool ready;      /* __init__ came to its end */
-    bool closed;     /* no further call works */
-    bool detached;   /* ... because of detach */
     bool unbuffered; /* buffer_size=0 */
     bool owns_fd;    /* a path: we opened it */
     bool kept_gil;   /* this call read once without giving the GIL up */
@@ -105,11 +99,21 @@ int data_stream_init(struct data_stream *s, PyObject *byteorder,
                      PyObject *buffer_size);
 /* Keeps the target or source; of a path what os.fspath says, as io does. */
 int data_stream_hold(struct data_stream *s, PyObject *object);
-/* ValueError when closed, detached or not initialised. */
-int data_stream_check(const struct data_stream *s);
 /* Lock and check. -1: not entered. */
-int data_stream_enter(struct data_stream *s);
-void data_stream_leave(struct data_stream *s);
+static inline int
+data_stream_enter(struct data_stream *s)
+{
+    if (pyio_stream_enter(&s->head) < 0) {
+        return -1;
+    }
+    s->kept_gil = false;
+    return 0;
+}
+static inline void
+data_stream_leave(struct data_stream *s)
+{
+    pyio_stream_leave(&s->head);
+}
 /* The descriptor to use now; -2: the object's methods are. */
 int data_stream_fd(struct data_stream *s);
 /* Calls object.name() where there is such a method. */
@@ -124,12 +128,10 @@ int data_stream_failed(const struct data_stream *s, int sys_errno,
 void data_stream_abandon_buffer(struct data_stream *s);
 int data_stream_traverse(PyObject *op, visitproc visit, void *arg);
 int data_stream_clear(PyObject *op);
-void data_stream_dealloc(PyObject *op);
+/* Behind pyio_stream_dealloc_begin: the rest of tp_dealloc. */
+void data_stream_free(PyObject *op);
 extern PyGetSetDef data_stream_getset[];
 extern PyMemberDef data_stream_members[];
-PyObject *data_stream_enter_context(PyObject *op, PyObject *ignored);
-/* close(), a subclass's where it has its own, as io does. */
-PyObject *data_stream_close(PyObject *op);
 /* A socket with a timeout said EAGAIN: wait for `events` as it would. */
 int data_stream_wait(struct data_stream *s, int fd, short events,
                      uint64_t transferred);
@@ -204,7 +206,7 @@ extern PyMethodDef pyio_data_put_methods[], pyio_data_text_methods[],
 PyObject *writer_flush(PyObject *op, PyObject *ignored);
 PyObject *writer_close(PyObject *op, PyObject *ignored);
 PyObject *writer_detach(PyObject *op, PyObject *ignored);
-PyObject *writer_exit(PyObject *op, PyObject *args);
+void writer_dealloc(PyObject *op);
 void writer_finalize(PyObject *op);
 
 /* ------------------------------------------- reader (pyio_data_reader.c) */
@@ -288,7 +290,6 @@ int reader_fetch_locked(struct pyio_reader *r, size_t nbytes);
 /* As methods, shared with java.DataInput (pyio_data_reader_file.c). */
 PyObject *reader_close(PyObject *op, PyObject *ignored);
 PyObject *reader_detach(PyObject *op, PyObject *ignored);
-PyObject *reader_exit(PyObject *op, PyObject *args);
 PyObject *reader_tell(PyObject *op, PyObject *ignored);
 int reader_traverse(PyObject *op, visitproc visit, void *arg);
 int reader_clear(PyObject *op);

@@ -11,7 +11,7 @@ static inline bool
 at_hand(const struct pyio_reader *r, size_t nbytes)
 {
     return PYIO_LIKELY(stream_room(&r->s) >= nbytes)
-           && pyio_lock_free(&r->s.lock);
+           && pyio_lock_free(&r->s.head.lock);
 }
 
 #define GET_SCALAR(name, bits, make)                                          \

@@ -15,7 +15,7 @@ static inline bool
 at_hand(const struct pyio_reader *r, size_t nbytes)
 {
     return PYIO_LIKELY(stream_room(&r->s) >= nbytes)
-           && pyio_lock_free(&r->s.lock);
+           && pyio_lock_free(&r->s.head.lock);
 }
 
 #define GET(name, bits, make)                                                 \
@@ -353,8 +353,8 @@ static PyMethodDef methods[] = {
     {"detach", reader_detach, METH_NOARGS,
      PyDoc_STR("detach($self, /)\n--\n\n"
                "Seek the source to the next value and return it.")},
-    {"__enter__", data_stream_enter_context, METH_NOARGS, NULL},
-    {"__exit__", reader_exit, METH_VARARGS, NULL},
+    {"__enter__", pyio_stream_enter_context, METH_NOARGS, NULL},
+    PYIO_FAST("__exit__", pyio_stream_exit_context, 0, NULL),
     {NULL, NULL, 0, NULL},
 };
 

@@ -47,7 +47,7 @@ static inline bool
 has_room(const struct pyio_writer *w, size_t nbytes)
 {
     return PYIO_LIKELY(stream_room(&w->s) >= nbytes)
-           && pyio_lock_free(&w->s.lock);
+           && pyio_lock_free(&w->s.head.lock);
 }
 
 #define PUT_INT(name, bits)                                                   \
@@ -300,8 +300,8 @@ static PyMethodDef methods[] = {
                "given stays open.")},
     {"detach", writer_detach, METH_NOARGS,
      PyDoc_STR("detach($self, /)\n--\n\nFlush and return the target.")},
-    {"__enter__", data_stream_enter_context, METH_NOARGS, NULL},
-    {"__exit__", writer_exit, METH_VARARGS, NULL},
+    {"__enter__", pyio_stream_enter_context, METH_NOARGS, NULL},
+    PYIO_FAST("__exit__", pyio_stream_exit_context, 0, NULL),
     {NULL, NULL, 0, NULL},
 };
 
@@ -318,7 +318,7 @@ static PyType_Slot slots[] = {
     {Py_tp_traverse, data_stream_traverse},
     {Py_tp_clear, data_stream_clear},
     {Py_tp_finalize, writer_finalize},
-    {Py_tp_dealloc, data_stream_dealloc},
+    {Py_tp_dealloc, writer_dealloc},
     {0, NULL},
 };
 

@@ -45,7 +45,7 @@ static inline bool
 has_room(const struct pyio_writer *w, size_t nbytes)
 {
     return PYIO_LIKELY(stream_room(&w->s) >= nbytes)
-           && pyio_lock_free(&w->s.lock);
+           && pyio_lock_free(&w->s.head.lock);
 }
 
 #define PUT_INT(name, TYPE, bits, in_range)                                   \

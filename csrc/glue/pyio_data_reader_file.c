@@ -42,11 +42,10 @@ reader_clear(PyObject *op)
 void
 reader_dealloc(PyObject *op)
 {
-    if (PyObject_CallFinalizerFromDealloc(op) < 0) {
-        return;
+    if (pyio_stream_dealloc_begin(op)) {
+        PyBuffer_Release(&as_reader(op)->view);
+        data_stream_free(op);
     }
-    (void)reader_clear(op);
-    data_stream_dealloc(op);
 }
 
 static int
@@ -54,7 +53,7 @@ shut(struct pyio_reader *r, bool close_fd)
 {
     int result = 0;
 
-    r->s.closed = true;
+    r->s.head.state = PYIO_IS_CLOSED;
     reader_drop(r);
     PyBuffer_Release(&r->view);
     if (close_fd && r->s.owns_fd) {
@@ -71,13 +70,13 @@ reader_close(PyObject *op, PyObject *Py_UNUSED(ignored))
     struct pyio_reader *const r = as_reader(op);
     int result = 0;
 
-    if (r->s.closed || !r->s.ready) {
+    if (!pyio_stream_is_open(&r->s.head)) {
         Py_RETURN_NONE;
     }
-    if (pyio_lock_enter(&r->s.lock, op) < 0) {
+    if (pyio_lock_enter(&r->s.head.lock, op) < 0) {
         return NULL;
     }
-    if (!r->s.closed) { /* another thread may have come first */
+    if (pyio_stream_is_open(&r->s.head)) { /* else a thread came first */
         result = shut(r, true);
     }
     data_stream_leave(&r->s);
@@ -104,39 +103,18 @@ reader_detach(PyObject *op, PyObject *Py_UNUSED(ignored))
                                                : Py_NewRef(r->s.object);
         if (result != NULL) {
             (void)shut(r, false);
-            r->s.detached = true;
+            r->s.head.state = PYIO_IS_DETACHED;
         }
     }
     data_stream_leave(&r->s);
     return result;
 }
 
-PyObject *
-reader_exit(PyObject *op, PyObject *Py_UNUSED(args))
-{
-    return data_stream_close(op);
-}
-
 void
 reader_finalize(PyObject *op)
 {
-    struct pyio_reader *const r = as_reader(op);
-    PyObject *const exception = pyio_exception_take();
-    PyObject *closed;
-
-    if (r->s.ready && !r->s.closed) {
-        if (r->s.owns_fd
-            && PyErr_ResourceWarning(op, 1, "unclosed data reader %R", op)
-                   < 0) {
-            PyErr_WriteUnraisable(op);
-        }
-        closed = data_stream_close(op);
-        if (closed == NULL) {
-            PyErr_WriteUnraisable(op);
-        }
-        Py_XDECREF(closed);
-    }
-    pyio_exception_give(exception);
+    pyio_stream_finalize(
+        op, as_reader(op)->s.owns_fd ? "unclosed data reader %R" : NULL);
 }
 
 /* -------------------------------------------------- as a file object */
@@ -148,12 +126,7 @@ reader_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *result;
     int64_t size = -1;
 
-    if (nargs > 1) {
-        return PyErr_Format(PyExc_TypeError,
-                            "read() takes at most 1 argument (%zd given)",
-                            nargs);
-    }
-    if ((nargs == 1 && pyio_as_size(args[0], &size) < 0)
+    if (pyio_size_argument("read", args, nargs, &size) < 0
         || data_stream_enter(&r->s) < 0) {
         return NULL;
     }
@@ -181,12 +154,7 @@ reader_read1(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     int64_t size = -1;
     size_t want;
 
-    if (nargs > 1) {
-        return PyErr_Format(PyExc_TypeError,
-                            "read1() takes at most 1 argument (%zd given)",
-                            nargs);
-    }
-    if ((nargs == 1 && pyio_as_size(args[0], &size) < 0)
+    if (pyio_size_argument("read1", args, nargs, &size) < 0
         || data_stream_enter(&r->s) < 0) {
         return NULL;
     }
@@ -228,13 +196,6 @@ read_into(struct pyio_reader *r, PyObject *buffer, bool once)
 }
 
 static PyObject *
-reader_flush(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    return data_stream_check(&as_reader(op)->s) < 0 ? NULL
-                                                    : Py_NewRef(Py_None);
-}
-
-static PyObject *
 reader_readinto(PyObject *op, PyObject *buffer)
 {
     return read_into(as_reader(op), buffer, false);
@@ -255,12 +216,7 @@ reader_peek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     size_t want;
     int filled;
 
-    if (nargs > 1) {
-        return PyErr_Format(PyExc_TypeError,
-                            "peek() takes at most 1 argument (%zd given)",
-                            nargs);
-    }
-    if ((nargs == 1 && pyio_as_size(args[0], &size) < 0)
+    if ((nargs > 0 && pyio_size_argument("peek", args, nargs, &size) < 0)
         || data_stream_enter(&r->s) < 0) {
         return NULL;
     }
@@ -308,30 +264,14 @@ reader_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     struct pyio_reader *const r = as_reader(op);
     int64_t position = 0;
-    long whence = SEEK_SET;
     long long offset;
-    int result;
+    int whence, result;
 
-    if (nargs < 1 || nargs > 2) {
-        return PyErr_Format(PyExc_TypeError,
-                            "seek() takes 1 or 2 arguments (%zd given)",
-                            nargs);
-    }
-    offset = PyLong_AsLongLong(args[0]);
-    if (nargs == 2) {
-        whence = PyLong_AsLong(args[1]);
-    }
-    if (PyErr_Occurred()) {
+    if (pyio_seek_arguments(args, nargs, 2, &offset, &whence) < 0
+        || data_stream_enter(&r->s) < 0) {
         return NULL;
     }
-    if (whence != SEEK_SET && whence != SEEK_CUR && whence != SEEK_END) {
-        return PyErr_Format(PyExc_ValueError, "invalid whence value (%ld)",
-                            whence);
-    }
-    if (data_stream_enter(&r->s) < 0) {
-        return NULL;
-    }
-    result = reader_seek_locked(r, offset, (int)whence);
+    result = reader_seek_locked(r, offset, whence);
     position = reader_tell_locked(r);
     data_stream_leave(&r->s);
     return result < 0 ? NULL : PyLong_FromLongLong(position);
@@ -414,25 +354,10 @@ reader_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
 }
 
 static PyObject *
-reader_readable(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    return data_stream_check(&as_reader(op)->s) < 0 ? NULL
-                                                    : Py_NewRef(Py_True);
-}
-
-static PyObject *
-reader_writable(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    return data_stream_check(&as_reader(op)->s) < 0 ? NULL
-                                                    : Py_NewRef(Py_False);
-}
-
-static PyObject *
 reader_seekable(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return data_stream_check(&as_reader(op)->s) < 0
-               ? NULL
-               : PyBool_FromLong(as_reader(op)->seekable);
+    return as_reader(op)->seekable ? pyio_stream_true(op, NULL)
+                                   : pyio_stream_false(op, NULL);
 }
 
 #define FAST(function) ((PyCFunction)(void (*)(void))(function))
@@ -485,16 +410,16 @@ static PyMethodDef file_methods[] = {
     {"fileno", reader_fileno, METH_NOARGS,
      PyDoc_STR("fileno($self, /)\n--\n\n"
                "The source's descriptor, its offset at tell().")},
-    {"flush", reader_flush, METH_NOARGS,
+    {"flush", pyio_stream_none, METH_NOARGS,
      PyDoc_STR("flush($self, /)\n--\n\nNothing: there is nothing to flush.")},
-    {"readable", reader_readable, METH_NOARGS,
+    {"readable", pyio_stream_true, METH_NOARGS,
      PyDoc_STR("readable($self, /)\n--\n\nTrue.")},
-    {"writable", reader_writable, METH_NOARGS,
+    {"writable", pyio_stream_false, METH_NOARGS,
      PyDoc_STR("writable($self, /)\n--\n\nFalse.")},
     {"seekable", reader_seekable, METH_NOARGS,
      PyDoc_STR("seekable($self, /)\n--\n\nWhether the source can seek.")},
-    {"__enter__", data_stream_enter_context, METH_NOARGS, NULL},
-    {"__exit__", reader_exit, METH_VARARGS, NULL},
+    {"__enter__", pyio_stream_enter_context, METH_NOARGS, NULL},
+    PYIO_FAST("__exit__", pyio_stream_exit_context, 0, NULL),
     {NULL, NULL, 0, NULL},
 };
 

@@ -85,7 +85,8 @@ read_record(struct pyio_reader *r, const struct data_record *record)
         return NULL;
     }
     if (PYIO_LIKELY(stream_room(&r->s) >= record->nbytes
-                    && pyio_lock_free(&r->s.lock) && !r->s.closed)) {
+                    && pyio_lock_free(&r->s.head.lock)
+                    && pyio_stream_is_open(&r->s.head))) {
         result = data_record_unpack(record, r->s.next, tuple);
         r->s.next += result == 0 ? record->nbytes : 0;
     } else if (data_stream_enter(&r->s) == 0) {
@@ -173,7 +174,7 @@ iterator_next(PyObject *op)
         return NULL;
     }
     r = as_reader(reader);
-    if (stream_room(&r->s) == 0 || !pyio_lock_free(&r->s.lock)) {
+    if (stream_room(&r->s) == 0 || !pyio_lock_free(&r->s.head.lock)) {
         filled = data_stream_enter(&r->s);
         if (filled == 0) {
             filled = reader_fill_locked(r, 1);
@@ -212,7 +213,7 @@ iter_struct(PyObject *op, PyObject *text)
     const struct data_record *found;
     struct record_iterator *it;
 
-    if (data_stream_check(&r->s) < 0) {
+    if (pyio_stream_check(&r->s.head) < 0) {
         return NULL;
     }
     found = data_record_of(&r->s.records, text, r->s.order);

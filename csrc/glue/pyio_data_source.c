@@ -263,6 +263,6 @@ reader_init(struct pyio_reader *r, PyObject *source, PyObject *byteorder,
     if (data_stream_hold(s, source) < 0) {
         return -1;
     }
-    s->ready = true;
+    s->head.state = PYIO_IS_OPEN;
     return 0;
 }

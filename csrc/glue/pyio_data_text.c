@@ -247,7 +247,7 @@ writer_put_mutf8(struct pyio_writer *w, PyObject *text, PyObject *error)
     widest = PyUnicode_KIND(text) == PyUnicode_1BYTE_KIND   ? 2
              : PyUnicode_KIND(text) == PyUnicode_2BYTE_KIND ? 3
                                                             : 6;
-    return nchars <= UINT16_MAX && pyio_lock_free(&w->s.lock)
+    return nchars <= UINT16_MAX && pyio_lock_free(&w->s.head.lock)
                    && nchars * widest + 2 <= stream_room(&w->s)
                ? put_mutf8_in_place(w, text, error)
                : put_mutf8_composed(w, text, error);

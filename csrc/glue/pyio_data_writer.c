@@ -279,14 +279,14 @@ writer_put(struct pyio_writer *w, const void *head, size_t head_nbytes,
     if (body_nbytes == 0) {
         body = ""; /* an empty Buffer may point nowhere */
     }
-    if (PYIO_LIKELY(pyio_lock_free(&w->s.lock)
+    if (PYIO_LIKELY(pyio_lock_free(&w->s.head.lock)
                     && head_nbytes <= stream_room(&w->s)
                     && body_nbytes <= stream_room(&w->s) - head_nbytes)
         && w->s.next != NULL) {
         memcpy(w->s.next, head, head_nbytes);
         memcpy(w->s.next + head_nbytes, body, body_nbytes);
         w->s.next += head_nbytes + body_nbytes;
-        return data_stream_check(&w->s); /* closed and nothing to store */
+        return pyio_stream_check(&w->s.head); /* closed and nothing to store */
     }
     if (data_stream_enter(&w->s) < 0) {
         return -1;
@@ -368,7 +368,6 @@ writer_init(struct pyio_writer *w, PyObject *target, PyObject *byteorder,
     }
     set_pending(w, 0);
     w->flushed = 0;
-    s->closed = s->detached = false;
-    s->ready = true;
+    s->head.state = PYIO_IS_OPEN;
     return 0;
 }

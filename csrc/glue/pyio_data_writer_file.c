@@ -72,7 +72,7 @@ all_is_out(struct pyio_writer *w)
 static void
 shut(struct data_stream *s)
 {
-    s->closed = true;
+    s->head.state = PYIO_IS_CLOSED;
     s->next = s->limit = s->buffer;
 }
 
@@ -82,14 +82,14 @@ writer_close(PyObject *op, PyObject *Py_UNUSED(ignored))
     struct pyio_writer *const w = as_writer(op);
     int result;
 
-    if (w->s.closed || !w->s.ready) {
+    if (!pyio_stream_is_open(&w->s.head)) {
         Py_RETURN_NONE;
     }
-    if (pyio_lock_enter(&w->s.lock, op) < 0) {
+    if (pyio_lock_enter(&w->s.head.lock, op) < 0) {
         return NULL;
     }
     result = 0;
-    if (!w->s.closed) { /* another thread may have come first */
+    if (pyio_stream_is_open(&w->s.head)) { /* else a thread came first */
         result = all_is_out(w);
         result = result == 0 ? flush_locked(w) : result;
         shut(&w->s);
@@ -118,7 +118,7 @@ writer_detach(PyObject *op, PyObject *Py_UNUSED(ignored))
                                                : Py_NewRef(w->s.object);
         if (result != NULL) {
             shut(&w->s);
-            w->s.detached = true;
+            w->s.head.state = PYIO_IS_DETACHED;
             w->s.owns_fd = false;
         }
     }
@@ -126,32 +126,22 @@ writer_detach(PyObject *op, PyObject *Py_UNUSED(ignored))
     return result;
 }
 
-PyObject *
-writer_exit(PyObject *op, PyObject *Py_UNUSED(args))
-{
-    return data_stream_close(op);
-}
-
 void
 writer_finalize(PyObject *op)
 {
-    struct pyio_writer *const w = as_writer(op);
-    PyObject *const exception = pyio_exception_take();
-    PyObject *closed;
+    const struct pyio_writer *const w = as_writer(op);
 
-    if (w->s.ready && !w->s.closed) {
-        if ((w->s.owns_fd || writer_pending(w) != 0)
-            && PyErr_ResourceWarning(op, 1, "unclosed data writer %R", op)
-                   < 0) {
-            PyErr_WriteUnraisable(op);
-        }
-        closed = data_stream_close(op);
-        if (closed == NULL) {
-            PyErr_WriteUnraisable(op);
-        }
-        Py_XDECREF(closed);
+    pyio_stream_finalize(op, w->s.owns_fd || writer_pending(w) != 0
+                                 ? "unclosed data writer %R"
+                                 : NULL);
+}
+
+void
+writer_dealloc(PyObject *op)
+{
+    if (pyio_stream_dealloc_begin(op)) {
+        data_stream_free(op);
     }
-    pyio_exception_give(exception);
 }
 
 /* -------------------------------------------------- as a file object */
@@ -272,20 +262,6 @@ writer_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
     return result;
 }
 
-static PyObject *
-writer_yes(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    return data_stream_check(&as_writer(op)->s) < 0 ? NULL
-                                                    : Py_NewRef(Py_True);
-}
-
-static PyObject *
-writer_no(PyObject *op, PyObject *Py_UNUSED(ignored))
-{
-    return data_stream_check(&as_writer(op)->s) < 0 ? NULL
-                                                    : Py_NewRef(Py_False);
-}
-
 static PyMethodDef file_methods[] = {
     {"write", writer_write, METH_O,
      PyDoc_STR("write($self, data, /)\n--\n\n"
@@ -313,14 +289,14 @@ static PyMethodDef file_methods[] = {
     {"fileno", writer_fileno, METH_NOARGS,
      PyDoc_STR("fileno($self, /)\n--\n\n"
                "Flush and return the target's descriptor.")},
-    {"writable", writer_yes, METH_NOARGS,
+    {"writable", pyio_stream_true, METH_NOARGS,
      PyDoc_STR("writable($self, /)\n--\n\nTrue.")},
-    {"readable", writer_no, METH_NOARGS,
+    {"readable", pyio_stream_false, METH_NOARGS,
      PyDoc_STR("readable($self, /)\n--\n\nFalse.")},
-    {"seekable", writer_no, METH_NOARGS,
+    {"seekable", pyio_stream_false, METH_NOARGS,
      PyDoc_STR("seekable($self, /)\n--\n\nFalse.")},
-    {"__enter__", data_stream_enter_context, METH_NOARGS, NULL},
-    {"__exit__", writer_exit, METH_VARARGS, NULL},
+    {"__enter__", pyio_stream_enter_context, METH_NOARGS, NULL},
+    PYIO_FAST("__exit__", pyio_stream_exit_context, 0, NULL),
     {NULL, NULL, 0, NULL},
 };
 
@@ -341,7 +317,7 @@ static PyType_Slot writer_slots[] = {
     {Py_tp_traverse, data_stream_traverse},
     {Py_tp_clear, data_stream_clear},
     {Py_tp_finalize, writer_finalize},
-    {Py_tp_dealloc, data_stream_dealloc},
+    {Py_tp_dealloc, writer_dealloc},
     {0, NULL},
 };
 
