@@ -274,6 +274,22 @@ def test_source_grows(tmp_path, method):
     assert len(got) in (len(DATA), len(DATA) + 1000)
 
 
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_a_window_is_written_in_pieces(tmp_path, k):
+    """No more than 512 KiB of page cache at a time are asked of the kernel."""
+    piece = 512 << 10
+    data = noise(1 << 20) * 3
+    source, target = file_of(tmp_path / "source", data), tmp_path / "target"
+    with counted() as calls:
+        transfer(source, target, method="mapped")
+    assert (calls["mmap"], calls["pwrite"]) == (2, 6)
+    target.unlink()
+    with fault("pwrite", error=errno.ENOSPC, first=k, times=2), pytest.raises(OSError) as caught:
+        transfer(source, target, method="mapped")
+    assert caught.value.transferred == (k - 1) * piece
+    assert k == 1 or target.read_bytes() == data[: (k - 1) * piece]
+
+
 # ----------------------------------------------------- every call fails once
 
 

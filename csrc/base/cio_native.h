@@ -23,6 +23,7 @@ ssize_t cio_native_splice(int source, off_t *source_off, int target,
                           off_t *target_off, size_t nbytes);
 ssize_t cio_native_pread_nowait(int fd, void *buf, size_t nbytes, off_t off);
 int cio_native_fallocate(int fd, int mode, off_t off, off_t nbytes);
+int cio_native_reserve(int fd, off_t off, off_t nbytes);
 int cio_native_fdatasync(int fd);
 int cio_native_madvise(void *addr, size_t size, int advice);
 int cio_native_pipe(int fds[2]);

@@ -37,6 +37,9 @@
     X(int, -1, ftruncate, (int fd, off_t size), (fd, size))                   \
     X(int, -1, fallocate, (int fd, int mode, off_t off, off_t nbytes),        \
       (fd, mode, off, nbytes))                                                \
+    /* blocks behind the file's end, on a file system that gains by having    \
+     * them asked for at once; EOPNOTSUPP on any other */                     \
+    X(int, -1, reserve, (int fd, off_t off, off_t nbytes), (fd, off, nbytes)) \
     X(int, -1, fsync, (int fd), (fd))                                         \
     X(int, -1, fdatasync, (int fd), (fd))                                     \
     X(int, -1, fcntl, (int fd, int command, int value), (fd, command, value)) \

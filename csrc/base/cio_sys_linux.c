@@ -88,6 +88,25 @@ cio_native_fallocate(int fd, int mode, off_t off, off_t nbytes)
     return fallocate(fd, mode, off, nbytes);
 }
 
+/* ext4 books each new block of a delayed allocation by itself, which costs a
+ * quarter of a copy. Elsewhere this was not measured, or can only lose: tmpfs
+ * would fill its pages twice, btrfs would not compress. */
+int
+cio_native_reserve(int fd, off_t off, off_t nbytes)
+{
+    const uint32_t ext4 = 0xEF53; /* linux/magic.h; ext2 and ext3 refuse */
+    struct statfs fs;
+
+    if (fstatfs(fd, &fs) < 0) {
+        return -1;
+    }
+    if ((uint32_t)fs.f_type != ext4) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return fallocate(fd, FALLOC_FL_KEEP_SIZE, off, nbytes);
+}
+
 int
 cio_native_fdatasync(int fd)
 {

@@ -91,6 +91,13 @@ cio_native_fallocate(int fd, int mode, off_t off, off_t nbytes)
 }
 
 int
+cio_native_reserve(int fd, off_t off, off_t nbytes)
+{
+    (void)fd, (void)off, (void)nbytes;
+    return no_system_call();
+}
+
+int
 cio_native_fdatasync(int fd)
 {
     return fsync(fd);

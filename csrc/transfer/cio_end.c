@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cio_bytes.h"
+#include "base/cio_limits.h"
 #include "base/cio_sys.h"
 #include "io/cio_fd.h"
 #include "io/cio_move.h"
@@ -124,6 +125,39 @@ cio_target_truncate(struct cio_transfer *t)
         t->target_size = 0;
     }
     return cio_done_of(CIO_OK, 0);
+}
+
+void
+cio_target_reserve(struct cio_transfer *t)
+{
+    const uint64_t off = t->target.off;
+    const uint64_t nbytes =
+        cio_min_u64(cio_transfer_ahead(t), CIO_RESERVE_MAX_NBYTES);
+
+    if (nbytes == 0) {
+        return;
+    }
+    if (cio_sys->reserve(t->target.fd, (off_t)off, (off_t)nbytes) < 0) {
+        t->reserve = false;
+        if (errno == EOPNOTSUPP || errno == ENOSYS) {
+            return;
+        }
+    }
+    t->reserved_end = off + nbytes; /* on a full disk a part of it */
+}
+
+/* A copy that stopped, a source that shrank. Giving the file the size that it
+ * has frees what lies behind; not when others have made it longer. */
+void
+cio_target_release(struct cio_transfer *t)
+{
+    struct stat st;
+
+    if (t->reserved_end > t->target.off
+        && cio_sys->fstat(t->target.fd, &st) == 0
+        && (uint64_t)st.st_size <= t->target.off) {
+        (void)cio_sys->ftruncate(t->target.fd, st.st_size);
+    }
 }
 
 /* One write, never a loop: a short count may be the only trace of a signal,

@@ -68,6 +68,32 @@ after_fault(struct cio_transfer *t, uint64_t end, uint64_t want)
     return cio_route_mapped(t, want);
 }
 
+/* A window in a few writes, up to the first that comes back short: that may be
+ * the only trace of a signal, or of a source that shrank. */
+static struct cio_done
+write_window(struct cio_transfer *t, const uint8_t *data, uint64_t nbytes)
+{
+    const uint64_t off = t->target.off;
+    struct cio_done total = {CIO_OK, 0, 0};
+    uint64_t n, put;
+
+    do {
+        struct cio_done step;
+
+        n = cio_min_u64(nbytes - total.nbytes, CIO_WINDOW_WRITE_NBYTES);
+        t->target.off = off + total.nbytes;
+        step = cio_target_write(t, data + total.nbytes, (size_t)n);
+        put = step.nbytes;
+        total.nbytes += put;
+        if (step.status != CIO_OK) {
+            total =
+                total.nbytes > 0 ? cio_done_of(CIO_OK, total.nbytes) : step;
+        }
+    } while (put == n && total.nbytes < nbytes);
+    t->target.off = off;
+    return total;
+}
+
 struct cio_done
 cio_route_mapped(struct cio_transfer *t, uint64_t want)
 {
@@ -90,7 +116,7 @@ cio_route_mapped(struct cio_transfer *t, uint64_t want)
         t->refused = true;
         return cio_done_sys(errno, 0);
     }
-    done = cio_target_write(t, window + lead, (size_t)nbytes);
+    done = write_window(t, window + lead, nbytes);
     (void)cio_sys->munmap(window, (size_t)(lead + nbytes));
     if (done.status == CIO_OK) {
         return cut(t, done.nbytes);

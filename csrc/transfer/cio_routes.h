@@ -38,6 +38,13 @@ struct cio_done cio_transfer_drain(struct cio_transfer *t);
 /* The target's old bytes go, when that was asked for. */
 struct cio_done cio_target_truncate(struct cio_transfer *t);
 
+/* Bytes that are known to come. */
+uint64_t cio_transfer_ahead(const struct cio_transfer *t);
+/* Blocks for what comes next, and what is left of them given back. An answer
+ * isn't needed: a full disk is the write's to find. */
+void cio_target_reserve(struct cio_transfer *t);
+void cio_target_release(struct cio_transfer *t);
+
 /* The own offset of end is put to off, or noted before something moves it. */
 struct cio_done cio_end_seek(struct cio_end *end, uint64_t off);
 struct cio_done cio_end_note(struct cio_end *end);

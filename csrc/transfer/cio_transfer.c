@@ -122,10 +122,15 @@ move(struct cio_transfer *t)
         }
         /* It grew, or is one of /proc: no size is known now. */
         t->source.size = UINT64_MAX >> 1;
+        t->reserve = false;
         if (route == CIO_ROUTE_MAPPED || route == CIO_ROUTE_REFLINK) {
             return give_up(t, 0) ? cio_done_of(CIO_OK, 0)
                                  : cio_route_chunked(t, want);
         }
+    }
+    if (t->reserve && route != CIO_ROUTE_REFLINK
+        && t->target.off >= t->reserved_end) {
+        cio_target_reserve(t);
     }
     done = run_route(t, cio_min_u64(want, CIO_CALL_MAX_NBYTES));
     if (done.status == CIO_OK) {
@@ -338,6 +343,7 @@ cio_transfer_end(struct cio_transfer *t)
 
     cio_buffer_give(t->buffer);
     t->buffer = NULL;
+    cio_target_release(t);
     if (t->holes > 0 && t->segments && t->target.off > t->target_size) {
         struct stat st;
 

@@ -90,11 +90,13 @@ struct cio_transfer {
     uint64_t count, holes;
     enum cio_route moved_by;
     /* its own */
-    bool segments;        /* holes are looked for */
-    bool refused;         /* a leaf says: not the data, the method failed */
-    uint64_t data_end;    /* source offset where the segment of data ends */
-    size_t slice_nbytes;  /* of the next step */
-    uint64_t target_size; /* of the old bytes that are still there */
+    bool segments;         /* holes are looked for */
+    bool refused;          /* a leaf says: not the data, the method failed */
+    bool reserve;          /* ask for the target's blocks ahead */
+    uint64_t reserved_end; /* target offset up to which that was done */
+    uint64_t data_end;     /* source offset where the segment of data ends */
+    size_t slice_nbytes;   /* of the next step */
+    uint64_t target_size;  /* of the old bytes that are still there */
     int64_t wait_until_ns;
     struct cio_buffer *buffer;
     const uint8_t *pending; /* the buffer's data, or lent by the caller */
