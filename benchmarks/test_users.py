@@ -2,7 +2,7 @@
 """What a user waits for: import, the command line, npz.load.
 
 Each case runs ours and its peer in turn and prints the median of the ratios
-(above 1: ours is faster). Peers: numpy.load, gzip -dc, unzip, python's start.
+(above 1: ours is faster). Peers: numpy.load, gzip -dc, python's start. extract has test_cli_extract.py.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ import random
 import shutil
 import subprocess
 import sys
-import sysconfig
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -23,7 +21,6 @@ from statistics import median
 import numpy as np
 import pytest
 
-import pyio_chunked
 from pyio_chunked import npz
 
 COMMAND = [sys.executable, "-m", "pyio_chunked"]
@@ -165,38 +162,3 @@ def test_gunzip(tmp_path, compare):
         out.unlink()
 
     compare("pyio-chunked gunzip, 100 MiB", "gzip -dc", 2.5, ours, peer, rounds=7)
-
-
-def test_extract(tmp_path, compare):
-    unzip = need("unzip")
-    # As the demo's archive: Python's own modules, many small members.
-    path = tmp_path / "modules.zip"
-    library = Path(sysconfig.get_path("stdlib"))
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
-        for module in sorted(library.rglob("*.py")):
-            if "site-packages" not in module.parts:
-                out.write(module, module.relative_to(library), compresslevel=6)
-
-    def clean():
-        shutil.rmtree(tmp_path / "out", ignore_errors=True)
-
-    def ours():
-        run("extract", path, tmp_path / "out")
-
-    def peer():
-        subprocess.run([unzip, "-q", str(path), "-d", str(tmp_path / "out")], check=True)
-
-    pairs = []
-    for _ in range(7):
-        times = []
-        for work in (ours, peer):
-            clean()
-            times.append(seconds(work))
-        pairs.append(times)
-    clean()
-    count = len(pyio_chunked.ZipFile(path).namelist())
-    print(
-        f"\npyio-chunked extract, {count} modules: {median(a for a, _ in pairs) * 1e3:.0f} ms,"
-        f" unzip {median(b for _, b in pairs) * 1e3:.0f} ms,"
-        f" {median(b / a for a, b in pairs):.2f}x (bar 2)"
-    )

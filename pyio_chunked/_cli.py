@@ -81,21 +81,56 @@ def complain(words: object) -> None:
 
 
 class PlainCopy:
-    """What argparse makes of "copy SRC DST": its import would take longer than
-    the copy of most files. A test compares the two."""
+    """What argparse makes of "copy" with whole, known words: its import would
+    take longer than the copy of most files. A test compares the two."""
 
     force = json = symlinks = atomic = sync = False
     reflink = sparse = "auto"
     workers = progress = None
+    source: str
+    target: str
 
-    def __init__(self, source: str, target: str) -> None:
-        self.source = source
-        self.target = target
+
+PLAIN_WORDS = {
+    "-f": ("force", True),
+    "--force": ("force", True),
+    "--json": ("json", True),
+    "--symlinks": ("symlinks", True),
+    "--atomic": ("atomic", True),
+    "--sync": ("sync", True),
+    "--progress": ("progress", True),
+    "--no-progress": ("progress", False),
+}
+
+
+def plain_copy(argv: Sequence[str]) -> PlainCopy | None:
+    """None: argparse has to look at it."""
+    copy = PlainCopy()
+    ends = []
+    words = iter(argv)
+    for word in words:
+        if word in PLAIN_WORDS:
+            setattr(copy, *PLAIN_WORDS[word])
+        elif word in ("--reflink", "--sparse"):
+            value = next(words, None)
+            if value not in ("auto", "always", "never"):
+                return None
+            setattr(copy, word[2:], value)
+        elif word.startswith("-") and word != "-":
+            return None
+        else:
+            ends.append(word)
+    if len(ends) != 2:
+        return None
+    copy.source, copy.target = ends
+    return copy
 
 
 def verb_and_arguments(argv: Sequence[str]) -> tuple[str, Any] | None:
-    if len(argv) == 3 and argv[0] == "copy" and not any(a.startswith("-") and a != "-" for a in argv[1:]):
-        return "copy", PlainCopy(*argv[1:])
+    if argv and argv[0] == "copy":
+        plain = plain_copy(argv[1:])
+        if plain is not None:
+            return "copy", plain
     from pyio_chunked import _cli_arguments
 
     return _cli_arguments.parse(argv)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from fnmatch import fnmatchcase
@@ -94,6 +93,8 @@ def row_of(member: zipfile.ZipInfo) -> dict[str, Any]:
 
 def print_rows(rows: list[dict[str, Any]]) -> None:
     """A JSON array, with one row on each line for those who read lines."""
+    import json
+
     last = len(rows) - 1
     lines = (json.dumps(row) + ("," if i < last else "") for i, row in enumerate(rows))
     output.print_lines(["[", *lines, "]"])
@@ -156,12 +157,13 @@ def extract(arguments: Namespace) -> int:
     limits = limits_of(pyio_chunked.SAFE_LIMITS, arguments.limit)
     folder = arguments.folder
     with open_archive(arguments.archive, profile=arguments.profile, limits=limits) as archive:
-        members = selected(archive, arguments.only)
+        # Without patterns nobody needs an object for each member.
+        members = None if arguments.only is None else selected(archive, arguments.only)
         if not arguments.force:
-            for member in members:
-                target = os.path.join(folder, member.filename)
-                if os.path.lexists(target) and not member.is_dir():
-                    raise FileExistsError(17, "File exists; --force overwrites it", target)
+            names = archive.namelist() if members is None else [m.filename for m in members]
+            taken = first_taken(folder, names)
+            if taken is not None:
+                raise FileExistsError(17, "File exists; --force overwrites it", taken)
         archive.extractall(
             folder,
             members,
@@ -171,10 +173,25 @@ def extract(arguments: Namespace) -> int:
             symlinks=arguments.symlinks,
             progress=output.progress_of(arguments.progress),
         )
-    if output.is_terminal(2):
-        size = sum(member.file_size for member in members)
-        print(f"extracted {counted(members)}, {output.human(size)}", file=sys.stderr)
+        if output.is_terminal(2):
+            members = archive.infolist() if members is None else members
+            size = sum(member.file_size for member in members)
+            print(f"extracted {counted(members)}, {output.human(size)}", file=sys.stderr)
     return DONE
+
+
+def first_taken(folder: str, names: list[str]) -> str | None:
+    """The first file to be made whose name something has already."""
+    there: dict[str, bool] = {}  # folders; in one that is missing nothing need be looked for
+    for name in names:
+        if name.endswith("/"):
+            continue
+        parent = name.rpartition("/")[0]
+        if parent not in there:
+            there[parent] = os.path.lexists(os.path.join(folder, parent))
+        if there[parent] and os.path.lexists(os.path.join(folder, name)):
+            return os.path.join(folder, name)
+    return None
 
 
 def test(arguments: Namespace) -> int:

@@ -135,11 +135,25 @@ def test_a_mistake_of_ours_is_not_hidden(monkeypatch):
 
 
 def test_plain_copy_means_what_argparse_makes_of_it():
-    for source, target in (("a", "b"), ("-", "b"), ("a", "-")):
-        verb, plain = _cli.verb_and_arguments(["copy", source, target])
-        assert (verb, type(plain)) == ("copy", _cli.PlainCopy)
-        _, parsed = _cli_arguments.parse(["copy", source, target])
-        assert {name: getattr(plain, name) for name in vars(parsed)} == vars(parsed)
+    options = [
+        *([word] for word in _cli.PLAIN_WORDS),
+        *([option, value] for option in ("--reflink", "--sparse") for value in ("auto", "always", "never")),
+    ]
+    for ends in (["a", "b"], ["-", "b"], ["a", "-"], ["", "b"]):
+        for first in [[], *options]:
+            for second in [[], *options]:
+                words = ["copy", *first, ends[0], *second, ends[1]]
+                verb, plain = _cli.verb_and_arguments(words)
+                assert (verb, type(plain)) == ("copy", _cli.PlainCopy)
+                _, parsed = _cli_arguments.parse(words)
+                assert {name: getattr(plain, name) for name in vars(parsed)} == vars(parsed), words
+
+
+@pytest.mark.parametrize(
+    "words", ["a", "a b c", "a b --syn", "a b --reflink", "a b --reflink=never", "a b --sparse b", "-- a b"]
+)
+def test_what_is_not_plain_is_left_to_argparse(words):
+    assert _cli.plain_copy(words.split()) is None
 
 
 # ------------------------------------------------------------------ copy
@@ -323,6 +337,21 @@ def test_extract_asks_for_force(archive, tmp_path):
     assert (tmp_path / "out" / "a.txt").read_bytes() == b"mine"
     good("extract", "--force", archive, tmp_path / "out")
     assert (tmp_path / "out" / "a.txt").read_bytes() != b"mine"
+
+
+def test_extract_asks_for_force_in_folders_too(archive, tmp_path):
+    path = tmp_path / "deep.zip"
+    with zipfile.ZipFile(path, "w") as out:
+        for name in ("x/", "x/y/", "x/y/1", "x/y/2", "z/3"):
+            out.writestr(name, "" if name.endswith("/") else "new")
+    (tmp_path / "out" / "x" / "y").mkdir(parents=True)
+    (tmp_path / "out" / "x" / "y" / "2").symlink_to("nowhere")
+    words = bad("extract", path, tmp_path / "out")
+    assert "--force" in words and os.path.join("x", "y", "2") in words
+    assert not (tmp_path / "out" / "z").exists() and not (tmp_path / "out" / "x" / "y" / "1").exists()
+    good("extract", path, tmp_path / "out", "--only", "z/*")
+    good("extract", "--force", path, tmp_path / "out")
+    assert (tmp_path / "out" / "x" / "y" / "2").read_bytes() == b"new"
 
 
 def test_options_may_stand_between_arguments(archive, tmp_path):
