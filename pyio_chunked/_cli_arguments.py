@@ -13,6 +13,7 @@ TYPE_CHECKING = False  # typing's, without its import
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Callable, Sequence
+    from typing import NoReturn
 
 # verb: (what it does, arguments, an example)
 VERBS: dict[str, tuple[str, str]] = {
@@ -64,12 +65,34 @@ def general_parser() -> ArgumentParser:
     return parser
 
 
+# argparse would print ARCHIVE last, where --only takes it for a pattern.
+SELECTION = (
+    "[--only MEMBER-GLOB ...] [--profile {compat,safe,strict}]\n"
+    "                            [--limit NAME=VALUE] [--workers N]"
+)
+USAGE: dict[str, str] = {
+    "ls": f"%(prog)s [-h] ARCHIVE [--json] {SELECTION}",
+    "test": f"%(prog)s [-h] ARCHIVE [--json] [--progress | --no-progress]\n"
+    f"                            {SELECTION}",
+    "extract": f"%(prog)s [-h] ARCHIVE [DIR] [-f] [--preserve] [--symlinks] [--progress | --no-progress]\n"
+    f"                            {SELECTION}",
+}
+
+
+class VerbParser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        if message.endswith("required: ARCHIVE") and "--only" in str(self.usage):
+            message += " (before --only, which takes all words up to the next option)"
+        super().error(message)
+
+
 def verb_parser(verb: str) -> ArgumentParser:
     what, example = VERBS[verb]
     if not example.startswith("eval"):
         example = f"{PROG} {example}"
-    parser = argparse.ArgumentParser(
+    parser = VerbParser(
         prog=f"{PROG} {verb}",
+        usage=USAGE.get(verb),
         description=what[0].upper() + what[1:] + ".",
         epilog=f"example:\n  {example}",
         formatter_class=Formatter,

@@ -76,6 +76,9 @@ def copy_folder(source: str, target: str, arguments: Namespace) -> int:
         raise UsageError("a folder can't be copied to standard output")
     if arguments.json or arguments.atomic:
         raise UsageError("--json and --atomic are for one file")
+    outer, inner = os.path.realpath(source), os.path.realpath(target)
+    if os.path.commonpath([outer, inner]) == outer:
+        raise ValueError(f"{source!r} can't be copied into itself, {target!r}")
     output.ask_for_force(target, arguments.force)
     pyio_chunked.copytree(
         source,

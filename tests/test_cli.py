@@ -187,6 +187,17 @@ def test_overwriting_asks_for_force(tmp_path):
     assert (tmp_path / "target").read_bytes() == b"new"
 
 
+@pytest.mark.parametrize("target", ["tree", "tree/inner", "tree/sub/inner", "link/inner"])
+def test_a_folder_is_not_copied_into_itself(tmp_path, target):
+    (tmp_path / "tree" / "sub").mkdir(parents=True)
+    (tmp_path / "tree" / "file").write_bytes(b"data")
+    (tmp_path / "link").symlink_to("tree")
+    before = sorted(tmp_path.rglob("*"))
+    assert "itself" in bad("copy", "--force", tmp_path / "tree", tmp_path / target)
+    assert sorted(tmp_path.rglob("*")) == before
+    good("copy", tmp_path / "tree", tmp_path / "treetop")  # only begins with its name
+
+
 def test_copy_onto_itself_keeps_the_file(tmp_path):
     (tmp_path / "file").write_bytes(b"data")
     bad("copy", "--force", tmp_path / "file", tmp_path / "file")
@@ -358,6 +369,22 @@ def test_options_may_stand_between_arguments(archive, tmp_path):
     good("extract", archive, "--profile", "strict", "--limit", "entries=5", tmp_path / "out")
     assert (tmp_path / "out" / "a.txt").exists()
     good("copy", "--sync", archive, "--sparse", "never", tmp_path / "copy")
+
+
+@pytest.mark.parametrize("verb", ["ls", "test", "extract"])
+def test_only_stands_behind_the_archive(archive, verb):
+    words = bad(verb, "--only", "*.csv", archive, code=2)
+    assert "before --only" in words
+    usage = words[: words.index("error:")]
+    assert usage.index("ARCHIVE") < usage.index("--only")
+
+
+@pytest.mark.parametrize("verb", _cli_arguments.USAGE)
+def test_usage_names_every_option(verb):
+    parser = _cli_arguments.verb_parser(verb)
+    usage, rest = parser.format_usage(), parser.format_help().partition("options:")[2]
+    for option in re.findall(r"(?m)^  (?:-., )?(--[a-z-]+)", rest):
+        assert option == "--help" or option in usage or (option == "--force" and "[-f]" in usage), option
 
 
 def test_extract_only(archive, tmp_path):
