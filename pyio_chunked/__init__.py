@@ -28,6 +28,46 @@ from pyio_chunked._transfer import set_thresholds as set_thresholds
 from pyio_chunked._transfer import thresholds as thresholds
 from pyio_chunked._transfer import transfer as transfer
 
+# What a star import brings: `open` and `copy` too, as from the standard library's modules.
+__all__ = [
+    "SAFE_LIMITS",
+    "DataReader",
+    "DataWriter",
+    "EntryRef",
+    "File",
+    "GzipFile",
+    "InflateReader",
+    "Inflater",
+    "LimitError",
+    "Limits",
+    "Path",
+    "PoolStats",
+    "ShortReadError",
+    "Thresholds",
+    "Transfer",
+    "ZipFile",
+    "build_info",
+    "calibrate",
+    "copy",
+    "copyfile",
+    "copyfileobj",
+    "copytree",
+    "gzip_open",
+    "inflate",
+    "is_zipfile",
+    "open",
+    "partition",
+    "pool",
+    "probe",
+    "read_bytes",
+    "read_into",
+    "scan",
+    "set_thresholds",
+    "thresholds",
+    "transfer",
+    "write_bytes",
+]
+
 # Names whose modules import what costs at start-up (zipfile, gzip, shutil):
 # they come when first asked for (PEP 562).
 _LAZY: dict[str, str] = {

@@ -37,6 +37,45 @@ from pyio_chunked._zip_refs import EntryRef as EntryRef
 from pyio_chunked._zip_refs import partition as partition
 from pyio_chunked._zip_refs import scan as scan
 
+__all__ = [
+    "SAFE_LIMITS",
+    "DataReader",
+    "DataWriter",
+    "EntryRef",
+    "File",
+    "GzipFile",
+    "InflateReader",
+    "Inflater",
+    "LimitError",
+    "Limits",
+    "Path",
+    "PoolStats",
+    "ShortReadError",
+    "Thresholds",
+    "Transfer",
+    "ZipFile",
+    "build_info",
+    "calibrate",
+    "copy",
+    "copyfile",
+    "copyfileobj",
+    "copytree",
+    "gzip_open",
+    "inflate",
+    "is_zipfile",
+    "open",
+    "partition",
+    "pool",
+    "probe",
+    "read_bytes",
+    "read_into",
+    "scan",
+    "set_thresholds",
+    "thresholds",
+    "transfer",
+    "write_bytes",
+]
+
 __version__: str
 
 def __dir__() -> list[str]: ...

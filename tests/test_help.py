@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import json
 import pydoc
 import subprocess
 import sys
@@ -82,3 +83,16 @@ def test_adapter_without_its_package_names_the_extra():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "pyio_chunked[dask]" in out
+
+
+def test_a_star_import_brings_what_is_public():
+    code = "from pyio_chunked import *; names = dir(); import pyio_chunked, json; print(json.dumps([names, dir(pyio_chunked)]))"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
+    names, everything = map(set, json.loads(done.stdout))
+    assert {n for n in names if not n.startswith("__")} == set(pyio_chunked.__all__)
+    # Refinements of LimitError and BadZipFile are never named by those who catch them.
+    unnamed = {"BadStream", "CutShort", "GzipLimitError"}
+    public = {n for n in everything if not n.startswith("_")} - unnamed
+    assert {n for n in public if not inspect.ismodule(getattr(pyio_chunked, n))} == set(pyio_chunked.__all__)
