@@ -4,6 +4,7 @@
  */
 #include "glue/pyio_data.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cio_bytes.h"
@@ -126,7 +127,7 @@ reader_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *result;
     int64_t size = -1;
 
-    if (pyio_size_argument("read", args, nargs, &size) < 0
+    if (pyio_size_argument("read", args, nargs, PYIO_SIZE_READ, &size) < 0
         || data_stream_enter(&r->s) < 0) {
         return NULL;
     }
@@ -154,7 +155,7 @@ reader_read1(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     int64_t size = -1;
     size_t want;
 
-    if (pyio_size_argument("read1", args, nargs, &size) < 0
+    if (pyio_size_argument("read1", args, nargs, PYIO_SIZE_SOME, &size) < 0
         || data_stream_enter(&r->s) < 0) {
         return NULL;
     }
@@ -216,7 +217,7 @@ reader_peek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     size_t want;
     int filled;
 
-    if ((nargs > 0 && pyio_size_argument("peek", args, nargs, &size) < 0)
+    if (pyio_size_argument("peek", args, nargs, PYIO_SIZE_SOME, &size) < 0
         || data_stream_enter(&r->s) < 0) {
         return NULL;
     }
@@ -231,6 +232,56 @@ reader_peek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     }
     data_stream_leave(&r->s);
     return result;
+}
+
+/* Bytes of the line at s.next, at most `most`; -1. */
+static Py_ssize_t
+line_length_locked(struct pyio_reader *r, size_t most)
+{
+    size_t searched = 0;
+
+    for (;;) {
+        const size_t n = cio_min_size(stream_room(&r->s), most);
+        const uint8_t *const newline =
+            n == searched ? NULL
+                          : memchr(r->s.next + searched, '\n', n - searched);
+
+        if (newline != NULL) {
+            return newline + 1 - r->s.next;
+        }
+        if (n == most) {
+            return (Py_ssize_t)n;
+        }
+        if (reader_fill_locked(r, n + 1) < 0) {
+            return -1;
+        }
+        if (stream_room(&r->s) == n) {
+            return (Py_ssize_t)n; /* the end */
+        }
+        searched = n;
+    }
+}
+
+static PyObject *
+reader_readline(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    struct pyio_reader *const r = as_reader(op);
+    PyObject *line = NULL;
+    Py_ssize_t length;
+    int64_t size;
+
+    if (pyio_size_argument("readline", args, nargs, PYIO_SIZE_LINE, &size) < 0
+        || data_stream_enter(&r->s) < 0) {
+        return NULL;
+    }
+    length = line_length_locked(r, size < 0 ? (size_t)PY_SSIZE_T_MAX
+                                            : (size_t)size);
+    if (length >= 0) {
+        line = PyBytes_FromStringAndSize((const char *)r->s.next, length);
+        r->s.next += line == NULL ? 0 : length;
+    }
+    data_stream_leave(&r->s);
+    return line;
 }
 
 PyObject *
@@ -264,10 +315,10 @@ reader_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     struct pyio_reader *const r = as_reader(op);
     int64_t position = 0;
-    long long offset;
+    int64_t offset;
     int whence, result;
 
-    if (pyio_seek_arguments(args, nargs, 2, &offset, &whence) < 0
+    if (pyio_seek_arguments(args, nargs, 2, false, &offset, &whence) < 0
         || data_stream_enter(&r->s) < 0) {
         return NULL;
     }
@@ -380,6 +431,9 @@ static PyMethodDef file_methods[] = {
      PyDoc_STR("peek($self, n=0, /)\n--\n\n"
                "Up to n bytes without moving, fewer only at the end; with 0 "
                "what is at hand.")},
+    {"readline", FAST(reader_readline), METH_FASTCALL,
+     PyDoc_STR("readline($self, size=-1, /)\n--\n\n"
+               "Up to and with the next newline, at most size bytes.")},
     {"tell", reader_tell, METH_NOARGS,
      PyDoc_STR("tell($self, /)\n--\n\n"
                "Position of the next value: in the source where it is "
@@ -420,6 +474,7 @@ static PyMethodDef file_methods[] = {
      PyDoc_STR("seekable($self, /)\n--\n\nWhether the source can seek.")},
     {"__enter__", pyio_stream_enter_context, METH_NOARGS, NULL},
     PYIO_FAST("__exit__", pyio_stream_exit_context, 0, NULL),
+    PYIO_PLAIN("__reduce__", pyio_stream_reduce, METH_NOARGS, NULL),
     {NULL, NULL, 0, NULL},
 };
 

@@ -297,6 +297,7 @@ static PyMethodDef file_methods[] = {
      PyDoc_STR("seekable($self, /)\n--\n\nFalse.")},
     {"__enter__", pyio_stream_enter_context, METH_NOARGS, NULL},
     PYIO_FAST("__exit__", pyio_stream_exit_context, 0, NULL),
+    PYIO_PLAIN("__reduce__", pyio_stream_reduce, METH_NOARGS, NULL),
     {NULL, NULL, 0, NULL},
 };
 

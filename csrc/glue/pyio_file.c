@@ -308,14 +308,14 @@ static PyMethodDef file_methods[] = {
         "read1($self, size=-1, /)\n--\n\n"
         "Up to size bytes (chunk_size for -1) with at most one system call; "
         "None\nwhen it would block."),
-    PYIO_FAST(
-        "readinto", pyio_file_readinto, 0,
+    PYIO_PLAIN(
+        "readinto", pyio_file_readinto, METH_O,
         "readinto($self, buffer, /)\n--\n\n"
         "Fill the buffer, or up to the end; the number of bytes. None when "
         "it\nwould block."),
-    PYIO_FAST("readinto1", pyio_file_readinto1, 0,
-              "readinto1($self, buffer, /)\n--\n\n"
-              "As readinto, with at most one system call."),
+    PYIO_PLAIN("readinto1", pyio_file_readinto1, METH_O,
+               "readinto1($self, buffer, /)\n--\n\n"
+               "As readinto, with at most one system call."),
     PYIO_FAST("peek", pyio_file_peek, 0,
               "peek($self, size=0, /)\n--\n\n"
               "The bytes read ahead, at least one except at the end, without "

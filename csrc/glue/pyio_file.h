@@ -111,8 +111,8 @@ pyio_file_is_quick(const struct pyio_file *self)
 /* pyio_file_read.c */
 PYIO_FILE_METHOD(read);
 PYIO_FILE_METHOD(read1);
-PYIO_FILE_METHOD(readinto);
-PYIO_FILE_METHOD(readinto1);
+PyObject *pyio_file_readinto(PyObject *op, PyObject *buffer);
+PyObject *pyio_file_readinto1(PyObject *op, PyObject *buffer);
 PYIO_FILE_METHOD(peek);
 /* pyio_file_at.c */
 PYIO_FILE_METHOD(pread);

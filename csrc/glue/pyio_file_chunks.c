@@ -191,7 +191,7 @@ read_leased(PyObject *op, size_t size)
     }
     memory = PyMemoryView_FromMemory((char *)lease->chunk.data,
                                      (Py_ssize_t)size, PyBUF_WRITE);
-    count = memory == NULL ? NULL : pyio_file_readinto(op, &memory, 1);
+    count = memory == NULL ? NULL : pyio_file_readinto(op, memory);
     Py_XDECREF(memory);
     if (count == NULL || count == Py_None) {
         Py_DECREF(lease);

@@ -111,7 +111,7 @@ cut_line(struct pyio_file *self, size_t most)
 }
 
 static PyObject *
-read_line(struct pyio_file *self, Py_ssize_t size)
+read_line(struct pyio_file *self, int64_t size)
 {
     PyObject *line = NULL;
 
@@ -138,19 +138,11 @@ PyObject *
 pyio_file_readline(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     struct pyio_file *self = (struct pyio_file *)op;
-    Py_ssize_t size = -1;
+    int64_t size;
 
-    if (nargs > 1) {
-        PyErr_Format(PyExc_TypeError,
-                     "readline() takes at most one argument (%zd given)",
-                     nargs);
+    if (pyio_size_argument("readline", args, nargs, PYIO_SIZE_LINE, &size)
+        < 0) {
         return NULL;
-    }
-    if (nargs == 1 && args[0] != Py_None) {
-        size = PyNumber_AsSsize_t(args[0], PyExc_OverflowError);
-        if (size == -1 && PyErr_Occurred()) {
-            return NULL;
-        }
     }
     if (size < 0 && pyio_file_is_quick(self)) {
         PyObject *const line = whole_line(self);
@@ -260,7 +252,7 @@ give_lines_back(struct pyio_file *self, PyObject *lines)
 
 /* Lines until there is no other, or more than hint bytes are in them. */
 static int
-append_lines(PyObject *iterator, PyObject *lines, Py_ssize_t hint)
+append_lines(PyObject *iterator, PyObject *lines, int64_t hint)
 {
     Py_ssize_t nbytes = 0;
     PyObject *line;
@@ -286,19 +278,11 @@ pyio_file_readlines(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     struct pyio_file *self = (struct pyio_file *)op;
     PyObject *iterator, *lines;
-    Py_ssize_t hint = -1;
+    int64_t hint;
 
-    if (nargs > 1) {
-        PyErr_Format(PyExc_TypeError,
-                     "readlines() takes at most one argument (%zd given)",
-                     nargs);
+    if (pyio_size_argument("readlines", args, nargs, PYIO_SIZE_LINE, &hint)
+        < 0) {
         return NULL;
-    }
-    if (nargs == 1 && args[0] != Py_None) {
-        hint = PyNumber_AsSsize_t(args[0], PyExc_OverflowError);
-        if (hint == -1 && PyErr_Occurred()) {
-            return NULL;
-        }
     }
     iterator = PyObject_GetIter(op);
     lines = iterator == NULL ? NULL : PyList_New(0);

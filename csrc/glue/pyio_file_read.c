@@ -17,17 +17,6 @@ would_block(struct cio_done done)
     return done.status == CIO_ERR_SYS && done.sys_errno == EAGAIN;
 }
 
-static int
-one_argument(const char *name, Py_ssize_t nargs, Py_ssize_t least)
-{
-    if (nargs < least || nargs > 1) {
-        return pyio_raise(PyExc_TypeError,
-                          "%s() takes %s one argument (%zd given)", name,
-                          least == 1 ? "exactly" : "at most", nargs);
-    }
-    return 0;
-}
-
 /* Begins a read: the lock is entered, nothing is pending. */
 static int
 begin(struct pyio_file *self)
@@ -161,8 +150,7 @@ pyio_file_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *bytes;
     int64_t size;
 
-    if (one_argument("read", nargs, 0) < 0
-        || pyio_as_size(nargs == 1 ? args[0] : NULL, &size) < 0) {
+    if (pyio_size_argument("read", args, nargs, PYIO_SIZE_READ, &size) < 0) {
         return NULL;
     }
     if (PYIO_LIKELY(size >= 0) && pyio_file_is_quick(self)
@@ -259,16 +247,10 @@ pyio_file_read1(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     struct pyio_file *self = (struct pyio_file *)op;
     PyObject *bytes;
-    Py_ssize_t size = -1;
+    int64_t size;
 
-    if (one_argument("read1", nargs, 0) < 0) {
+    if (pyio_size_argument("read1", args, nargs, PYIO_SIZE_SOME, &size) < 0) {
         return NULL;
-    }
-    if (nargs == 1) {
-        size = PyNumber_AsSsize_t(args[0], PyExc_OverflowError);
-        if (size == -1 && PyErr_Occurred()) {
-            return NULL;
-        }
     }
     if (size < 0) {
         size = self->chunk_size;
@@ -319,27 +301,6 @@ count_result(struct pyio_file *self, struct cio_done done,
     return NULL;
 }
 
-PyObject *
-pyio_file_readinto(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
-{
-    struct pyio_file *self = (struct pyio_file *)op;
-    Py_buffer view;
-    PyObject *count = NULL;
-
-    if (one_argument("readinto", nargs, 1) < 0
-        || pyio_file_want_readable(self) < 0
-        || pyio_target_buffer(args[0], "readinto", &view) < 0) {
-        return NULL;
-    }
-    if (begin(self) == 0) {
-        count = count_result(
-            self, read_into(self, view.buf, (size_t)view.len, 0), &view);
-        pyio_file_leave(self);
-    }
-    PyBuffer_Release(&view);
-    return count;
-}
-
 static struct cio_done
 read_into_once(struct pyio_file *self, uint8_t *buf, size_t nbytes)
 {
@@ -358,25 +319,40 @@ read_into_once(struct pyio_file *self, uint8_t *buf, size_t nbytes)
     return done;
 }
 
-PyObject *
-pyio_file_readinto1(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+static PyObject *
+fill_buffer(struct pyio_file *self, PyObject *buffer, const char *function,
+            bool once)
 {
-    struct pyio_file *self = (struct pyio_file *)op;
     Py_buffer view;
     PyObject *count = NULL;
 
-    if (one_argument("readinto1", nargs, 1) < 0
-        || pyio_file_want_readable(self) < 0
-        || pyio_target_buffer(args[0], "readinto1", &view) < 0) {
+    if (pyio_file_want_readable(self) < 0
+        || pyio_target_buffer(buffer, function, &view) < 0) {
         return NULL;
     }
     if (begin(self) == 0) {
-        count = count_result(
-            self, read_into_once(self, view.buf, (size_t)view.len), &view);
+        const size_t nbytes = (size_t)view.len;
+
+        count = count_result(self,
+                             once ? read_into_once(self, view.buf, nbytes)
+                                  : read_into(self, view.buf, nbytes, 0),
+                             &view);
         pyio_file_leave(self);
     }
     PyBuffer_Release(&view);
     return count;
+}
+
+PyObject *
+pyio_file_readinto(PyObject *op, PyObject *buffer)
+{
+    return fill_buffer((struct pyio_file *)op, buffer, "readinto", false);
+}
+
+PyObject *
+pyio_file_readinto1(PyObject *op, PyObject *buffer)
+{
+    return fill_buffer((struct pyio_file *)op, buffer, "readinto1", true);
 }
 
 /* ------------------------------------------------------------------ peek */
@@ -387,12 +363,9 @@ pyio_file_peek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     struct pyio_file *self = (struct pyio_file *)op;
     PyObject *bytes = NULL;
     struct cio_done done = cio_done_of(CIO_OK, 0);
+    int64_t size;
 
-    if (one_argument("peek", nargs, 0) < 0) {
-        return NULL;
-    }
-    if (nargs == 1 && PyNumber_AsSsize_t(args[0], NULL) == -1
-        && PyErr_Occurred()) {
+    if (pyio_size_argument("peek", args, nargs, PYIO_SIZE_SOME, &size) < 0) {
         return NULL;
     }
     if (begin(self) < 0) {

@@ -46,12 +46,12 @@ PyObject *
 pyio_file_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     struct pyio_file *self = (struct pyio_file *)op;
-    long long off;
+    int64_t off;
     int64_t pos;
     int whence, result;
 
     if (pyio_stream_check(&self->head) < 0
-        || pyio_seek_arguments(args, nargs, 4, &off, &whence) < 0) {
+        || pyio_seek_arguments(args, nargs, 4, false, &off, &whence) < 0) {
         return NULL;
     }
     if (pyio_file_is_quick(self) && self->core.seekable) {

@@ -88,7 +88,8 @@ pyio_reader_readline(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     int64_t size;
 
-    if (pyio_size_argument("readline", args, nargs, &size) < 0) {
+    if (pyio_size_argument("readline", args, nargs, PYIO_SIZE_LINE, &size)
+        < 0) {
         return NULL;
     }
     return read_line(
@@ -167,12 +168,12 @@ pyio_reader_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
     struct pyio_reader *r = (struct pyio_reader *)op;
     struct pyio_state *st = pyio_state_of(Py_TYPE(op));
     PyObject *given[2];
-    long long offset;
+    int64_t offset;
     int whence, status = -1;
 
     if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0
-        || pyio_seek_arguments(given, given[1] == NULL ? 1 : 2, 2, &offset,
-                               &whence)
+        || pyio_seek_arguments(given, given[1] == NULL ? 1 : 2, 2, false,
+                               &offset, &whence)
                < 0) {
         return NULL;
     }

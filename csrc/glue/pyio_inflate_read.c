@@ -6,6 +6,7 @@
  * into the result's own memory.
  */
 #include "glue/pyio_inflate.h"
+#include "glue/pyio_read.h"
 
 #include <errno.h>
 #include <string.h>
@@ -251,7 +252,7 @@ pyio_reader_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *value;
     int64_t size;
 
-    if (pyio_size_argument("read", args, nargs, &size) < 0) {
+    if (pyio_size_argument("read", args, nargs, PYIO_SIZE_READ, &size) < 0) {
         return NULL;
     }
     if (size > 0 && pyio_reader_is_ready(r, size)) {
@@ -277,7 +278,7 @@ pyio_reader_read1(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     int64_t size;
     int status;
 
-    if (pyio_size_argument("read1", args, nargs, &size) < 0) {
+    if (pyio_size_argument("read1", args, nargs, PYIO_SIZE_SOME, &size) < 0) {
         return NULL;
     }
     if (size > 0 && pyio_reader_is_ready(r, 1)) {
@@ -307,14 +308,14 @@ pyio_reader_read1(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 }
 
 static PyObject *
-read_into(PyObject *op, PyObject *buffer, bool any)
+read_into(PyObject *op, PyObject *buffer, const char *function, bool any)
 {
     struct pyio_reader *r = (struct pyio_reader *)op;
     PyObject *value = NULL;
     Py_buffer view;
     size_t got;
 
-    if (PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE) < 0) {
+    if (pyio_target_buffer(buffer, function, &view) < 0) {
         return NULL;
     }
     if (pyio_reader_enter(r) == 0) {
@@ -335,13 +336,13 @@ read_into(PyObject *op, PyObject *buffer, bool any)
 PyObject *
 pyio_reader_readinto(PyObject *op, PyObject *buffer)
 {
-    return read_into(op, buffer, false);
+    return read_into(op, buffer, "readinto", false);
 }
 
 PyObject *
 pyio_reader_readinto1(PyObject *op, PyObject *buffer)
 {
-    return read_into(op, buffer, true);
+    return read_into(op, buffer, "readinto1", true);
 }
 
 /* ------------------------------------------------------------------- peek */
@@ -382,7 +383,7 @@ pyio_reader_peek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *value = NULL;
     int64_t size;
 
-    if (pyio_size_argument("peek", args, nargs, &size) < 0
+    if (pyio_size_argument("peek", args, nargs, PYIO_SIZE_SOME, &size) < 0
         || pyio_reader_enter(r) < 0) {
         return NULL;
     }

@@ -341,6 +341,8 @@ static PyMethodDef reader_methods[] = {
     PYIO_PLAIN("source_fileno", reader_source_fileno, METH_NOARGS,
                "source_fileno($self, /)\n--\n\n"
                "The descriptor of the compressed bytes."),
+    PYIO_PLAIN("flush", pyio_stream_none, METH_NOARGS,
+               "flush($self, /)\n--\n\nNothing, while it is open."),
     PYIO_PLAIN("readable", pyio_stream_true, METH_NOARGS,
                "readable($self, /)\n--\n\nTrue."),
     PYIO_PLAIN("writable", pyio_stream_false, METH_NOARGS,
@@ -353,6 +355,7 @@ static PyMethodDef reader_methods[] = {
         "Give everything back; closes the source only if it was a path."),
     PYIO_PLAIN("__enter__", pyio_stream_enter_context, METH_NOARGS, NULL),
     PYIO_FAST("__exit__", pyio_stream_exit_context, 0, NULL),
+    PYIO_PLAIN("__reduce__", pyio_stream_reduce, METH_NOARGS, NULL),
     {NULL, NULL, 0, NULL},
 };
 
@@ -390,7 +393,7 @@ static PyType_Slot reader_slots[] = {
     {Py_tp_traverse, reader_traverse},
     {Py_tp_clear, reader_clear},
     {Py_tp_repr, reader_repr},
-    {Py_tp_iter, PyObject_SelfIter},
+    {Py_tp_iter, pyio_stream_self},
     {Py_tp_iternext, pyio_reader_next},
     {Py_tp_methods, reader_methods},
     {Py_tp_members, reader_members},

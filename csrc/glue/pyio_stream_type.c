@@ -84,6 +84,14 @@ pyio_stream_exit_context(PyObject *op, PyObject *const *Py_UNUSED(args),
 }
 
 PyObject *
+pyio_stream_reduce(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    (void)pyio_raise(PyExc_TypeError, "cannot pickle '%s' object",
+                     Py_TYPE(op)->tp_name);
+    return NULL;
+}
+
+PyObject *
 pyio_stream_get_closed(PyObject *op, void *Py_UNUSED(closure))
 {
     const enum pyio_stream_state state = as_stream(op)->state;
@@ -121,19 +129,33 @@ pyio_stream_repr(PyObject *op, PyObject *name, const char *more)
 
 int
 pyio_size_argument(const char *function, PyObject *const *args,
-                   Py_ssize_t nargs, int64_t *size)
+                   Py_ssize_t nargs, enum pyio_size_rule rule, int64_t *size)
 {
+    Py_ssize_t n;
+
+    *size = -1;
     if (nargs > 1) {
         return pyio_raise(PyExc_TypeError,
                           "%s() takes at most 1 argument (%zd given)",
                           function, nargs);
     }
-    return pyio_as_size(nargs == 0 ? NULL : args[0], size);
+    if (nargs == 0 || (args[0] == Py_None && rule != PYIO_SIZE_SOME)) {
+        return 0;
+    }
+    if (rule == PYIO_SIZE_READ) {
+        return pyio_as_size(args[0], size);
+    }
+    n = PyNumber_AsSsize_t(args[0], PyExc_OverflowError);
+    if (n == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    *size = n < 0 ? -1 : (int64_t)n;
+    return 0;
 }
 
 int
 pyio_seek_arguments(PyObject *const *args, Py_ssize_t nargs, int last,
-                    long long *offset, int *whence)
+                    bool clip, int64_t *offset, int *whence)
 {
     long how = SEEK_SET;
 
@@ -147,7 +169,7 @@ pyio_seek_arguments(PyObject *const *args, Py_ssize_t nargs, int last,
             return -1;
         }
     }
-    *offset = PyLong_AsLongLong(args[0]);
+    *offset = PyNumber_AsSsize_t(args[0], clip ? NULL : PyExc_ValueError);
     if (*offset == -1 && PyErr_Occurred()) {
         return -1;
     }

@@ -75,6 +75,8 @@ PyObject *pyio_stream_enter_context(PyObject *op, PyObject *ignored);
 /* METH_FASTCALL. */
 PyObject *pyio_stream_exit_context(PyObject *op, PyObject *const *args,
                                    Py_ssize_t nargs);
+/* __reduce__ of what can be neither pickled nor copied: TypeError. */
+PyObject *pyio_stream_reduce(PyObject *op, PyObject *ignored);
 PyObject *pyio_stream_get_closed(PyObject *op, void *closure);
 PyObject *pyio_stream_get_rb(PyObject *op, void *closure);
 /* "<type name='...'more>"; name NULL: without. */
@@ -89,12 +91,21 @@ PyObject *pyio_stream_repr(PyObject *op, PyObject *name, const char *more);
 
 /* --------------------------------------------------------------- arguments */
 
-/* At most one argument, a size (pyio_as_size). */
+/* What io takes as a size; all of them refuse 2**63. */
+enum pyio_size_rule {
+    PYIO_SIZE_READ, /* read: None and -1 mean all, below -1 is refused */
+    PYIO_SIZE_LINE, /* readline, zipfile's read: None and all below 0 */
+    PYIO_SIZE_SOME, /* read1, peek: all below 0, None is refused */
+};
+/* At most one argument, a size; -1 where it is not given, or means all. */
 int pyio_size_argument(const char *function, PyObject *const *args,
-                       Py_ssize_t nargs, int64_t *size);
-/* (offset, whence=0) of seek, whence from 0 to `last`. */
+                       Py_ssize_t nargs, enum pyio_size_rule rule,
+                       int64_t *size);
+/* (offset, whence=0) of seek, whence from 0 to `last`. An offset that does not
+ * fit: ValueError, as io, or, with `clip`, the nearest that does, as zipfile.
+ */
 int pyio_seek_arguments(PyObject *const *args, Py_ssize_t nargs, int last,
-                        long long *offset, int *whence);
+                        bool clip, int64_t *offset, int *whence);
 
 /* -------------------------------------------------------------- life's end */
 

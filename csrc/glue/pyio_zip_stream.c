@@ -16,17 +16,17 @@ static PyObject *
 stream_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     struct zip_stream *const self = (struct zip_stream *)op;
-    long long offset, base = 0, target;
+    int64_t offset, base = 0, target;
     uint64_t size;
     int whence;
 
-    if (pyio_seek_arguments(args, nargs, 2, &offset, &whence) < 0
+    if (pyio_seek_arguments(args, nargs, 2, true, &offset, &whence) < 0
         || pyio_stream_enter(&self->head) < 0) {
         return NULL;
     }
     size = self->stream.entry.nbytes;
     if (whence == 1) {
-        base = (long long)self->position;
+        base = (int64_t)self->position;
     } else if (whence == 2) {
         base = size > INT64_MAX ? INT64_MAX : (long long)size;
     }
@@ -241,6 +241,7 @@ static PyMethodDef stream_methods[] = {
                "close($self, /)\n--\n\nGive everything back."),
     PYIO_PLAIN("__enter__", pyio_stream_enter_context, METH_NOARGS, NULL),
     PYIO_FAST("__exit__", stream_exit_context, 0, NULL),
+    PYIO_PLAIN("__reduce__", pyio_stream_reduce, METH_NOARGS, NULL),
     {NULL, NULL, 0, NULL},
 };
 

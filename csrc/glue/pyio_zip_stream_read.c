@@ -8,26 +8,6 @@
 
 #include "base/cio_bytes.h"
 
-/* A size as zipfile and io take it: None and any negative mean all. */
-static int
-take_size(PyObject *const *args, Py_ssize_t nargs, int64_t *size)
-{
-    *size = -1;
-    if (nargs > 1) {
-        return pyio_raise(PyExc_TypeError,
-                          "expected at most 1 argument, got %zd", nargs);
-    }
-    if (nargs == 1 && args[0] != Py_None) {
-        const Py_ssize_t n = PyNumber_AsSsize_t(args[0], NULL); /* clips */
-
-        if (n == -1 && PyErr_Occurred()) {
-            return -1;
-        }
-        *size = n < 0 ? -1 : (int64_t)n;
-    }
-    return 0;
-}
-
 /* -------------------------------------------------------------------- read */
 
 PyObject *
@@ -37,7 +17,7 @@ zip_stream_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *result;
     int64_t size;
 
-    if (take_size(args, nargs, &size) < 0
+    if (pyio_size_argument("read", args, nargs, PYIO_SIZE_LINE, &size) < 0
         || pyio_stream_enter(&self->head) < 0) {
         return NULL;
     }
@@ -78,7 +58,7 @@ zip_stream_read1(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *result;
     int64_t size;
 
-    if (take_size(args, nargs, &size) < 0
+    if (pyio_size_argument("read1", args, nargs, PYIO_SIZE_LINE, &size) < 0
         || pyio_stream_enter(&self->head) < 0) {
         return NULL;
     }
@@ -143,7 +123,7 @@ zip_stream_peek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     size_t here;
     int64_t size;
 
-    if (take_size(args, nargs, &size) < 0
+    if (pyio_size_argument("peek", args, nargs, PYIO_SIZE_SOME, &size) < 0
         || pyio_stream_enter(&self->head) < 0) {
         return NULL;
     }
@@ -244,7 +224,7 @@ zip_stream_readline(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *line;
     int64_t size;
 
-    if (take_size(args, nargs, &size) < 0
+    if (pyio_size_argument("readline", args, nargs, PYIO_SIZE_LINE, &size) < 0
         || pyio_stream_enter(&self->head) < 0) {
         return NULL;
     }
