@@ -7,14 +7,21 @@
 #   tests/bare_root.sh [SUITE...]     (default: bookworm trixie)
 #   tests/bare_root.sh --wheel [SUITE...]   dist/*.whl instead, without a compiler
 #
-# The roots take packages from where this machine takes them.
+# The roots take packages from where this machine takes them. Where none can be
+# made (no root, no debootstrap, no mounts) it ends with 77 and says why.
 
 set -eu
 cd "$(dirname "$0")/.."
 
 say() { printf 'bare_root: %s\n' "$*" >&2; }
-[ "$(id -u)" = 0 ] || { say "needs root"; exit 1; }
-command -v debootstrap >/dev/null || apt-get -qq install -y debootstrap >/dev/null
+cannot() {
+    say "NOT TRIED, as no bare root can be made here: $*"
+    exit 77
+}
+[ "$(id -u)" = 0 ] || cannot "that takes root"
+command -v debootstrap >/dev/null ||
+    { apt-get -qq update && apt-get -qq install -y debootstrap >/dev/null; } ||
+    cannot "debootstrap is not there and can't be installed"
 
 work=$(mktemp -d)
 mounted=
@@ -26,6 +33,9 @@ clean() {
 }
 trap clean EXIT
 trap 'exit 130' INT TERM
+mkdir "$work/proc"
+mount -t proc proc "$work/proc" || cannot "mount is refused"
+umount "$work/proc"
 
 # shellcheck disable=SC2016 # apt's own variables
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(LABEL)' 'Created-By: Packages' 2>/dev/null |
@@ -36,7 +46,7 @@ bare() {
     say "debootstrap $1"
     debootstrap --variant=minbase --include=python3 "$1" "$work/$1" "$mirror" >"$work/$1.log" 2>&1 || {
         tail -5 "$work/$1.log" >&2
-        return 1
+        cannot "debootstrap failed"
     }
     # How this machine reaches its package sources.
     cp -L /etc/resolv.conf /etc/hosts "$work/$1/etc/"
