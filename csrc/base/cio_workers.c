@@ -61,17 +61,20 @@ unlink_job(struct cio_job *job)
 static void
 serve(struct cio_job *job)
 {
+    unsigned offers;
+
     job->wanted--;
     if (job->wanted == 0) {
         unlink_job(job);
     }
     job->inside++;
-    (void)pthread_mutex_unlock(&pool.lock);
-
-    while (!atomic_load(&job->cancelled) && job->step(job)) {
-    }
-
-    (void)pthread_mutex_lock(&pool.lock);
+    do { /* pieces may have come after step saw none */
+        offers = job->offers;
+        (void)pthread_mutex_unlock(&pool.lock);
+        while (!atomic_load(&job->cancelled) && job->step(job)) {
+        }
+        (void)pthread_mutex_lock(&pool.lock);
+    } while (job->offers != offers && !atomic_load(&job->cancelled));
     if (job->wanted != 0) { /* no piece is left: nobody else need look */
         job->wanted = 0;
         unlink_job(job);
@@ -138,21 +141,12 @@ cio_workers_set_cap(unsigned threads)
     pool.cap = threads;
 }
 
-void
-cio_job_start(struct cio_job *job, unsigned threads)
+/* Workers for job->wanted; the lock is held. */
+static void
+call_workers(struct cio_job *job)
 {
-    unsigned lacking;
+    unsigned lacking = pool.idle + pool.starting;
 
-    job->next = NULL;
-    job->inside = 0;
-    job->wanted = threads > 0 ? threads - 1 : 0;
-    atomic_store(&job->cancelled, false);
-    if (job->wanted == 0) {
-        return;
-    }
-    (void)pthread_mutex_lock(&pool.lock);
-    make_ready();
-    lacking = pool.idle + pool.starting;
     lacking = job->wanted > lacking ? job->wanted - lacking : 0;
     while (lacking > 0 && (pool.cap == 0 || pool.threads + 1 < pool.cap)
            && start_thread()) {
@@ -170,6 +164,38 @@ cio_job_start(struct cio_job *job, unsigned threads)
         }
         *at = job;
         (void)pthread_cond_broadcast(&pool.work);
+    }
+}
+
+void
+cio_job_start(struct cio_job *job, unsigned threads)
+{
+    job->next = NULL;
+    job->inside = 0;
+    job->wanted = 0;
+    job->offers = 0;
+    atomic_store(&job->cancelled, false);
+    cio_job_offer(job, threads);
+}
+
+void
+cio_job_offer(struct cio_job *job, unsigned threads)
+{
+    if (threads <= 1) {
+        return;
+    }
+    (void)pthread_mutex_lock(&pool.lock);
+    make_ready();
+    if (job->inside == 0) {
+        atomic_store(&job->cancelled, false);
+    }
+    job->offers++;
+    if (job->wanted != 0) {
+        unlink_job(job);
+    }
+    job->wanted = job->inside < threads - 1 ? threads - 1 - job->inside : 0;
+    if (job->wanted != 0) {
+        call_workers(job);
     }
     (void)pthread_mutex_unlock(&pool.lock);
 }

@@ -25,6 +25,7 @@ struct cio_job {
     struct cio_job *next;
     unsigned wanted; /* workers that may still enter */
     unsigned inside; /* workers that are in step */
+    unsigned offers;
     atomic_bool cancelled;
 };
 
@@ -35,6 +36,9 @@ unsigned cio_workers_count(unsigned requested);
 
 /* Offer the job to threads - 1 workers; returns at once. */
 void cio_job_start(struct cio_job *job, unsigned threads);
+/* The same for a job that goes on: it has new pieces, and may have workers
+ * still. Works after a cancel and its join, too. */
+void cio_job_offer(struct cio_job *job, unsigned threads);
 /* Wait at most timeout_ms for the workers to leave it: true when none is
  * inside and none will enter. The caller has run step until false before. */
 bool cio_job_join(struct cio_job *job, int timeout_ms);

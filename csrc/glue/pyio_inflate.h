@@ -13,6 +13,8 @@
 #include "glue/pyio_stream_type.h"
 #include "inflate/cio_decoder.h"
 
+struct cio_bgzf;
+
 /* ------------------------------------------------------------ exceptions */
 
 /* Whose exceptions are raised. */
@@ -33,13 +35,14 @@ int pyio_as_max_size(PyObject *value, uint64_t *max_nbytes);
 
 /* ---------------------------------------------------------------- reader */
 
-/* A window that is read into: pooled, or of our own where several threads
- * need more than a pooled piece. */
+/* A window that is read into: pooled, of our own (what was saved), or a part
+ * of the blocks' memory. */
 struct pyio_window {
     uint8_t *data; /* NULL: nothing is held */
     size_t size;
     size_t at, end; /* what is unread */
     struct cio_buffer *lease;
+    bool borrowed; /* data are another's */
 };
 
 struct pyio_reader {
@@ -57,7 +60,9 @@ struct pyio_reader {
     int64_t start; /* where the stream began; -1: not seekable or not known */
     size_t chunk_nbytes;
     unsigned threads;
-    bool blocks; /* BGZF, read by several threads */
+    bool regular;            /* reading fd never waits for others */
+    int ahead_errno;         /* of a read that nobody has asked for yet */
+    struct cio_bgzf *blocks; /* BGZF, read by several threads; or NULL */
 
     struct cio_decoder decoder;
     struct pyio_window in, out;
@@ -96,6 +101,12 @@ int pyio_reader_fill_out(struct pyio_state *st, struct pyio_reader *r);
 /* Gives back all that is leased. */
 void pyio_reader_release(struct pyio_reader *r);
 void pyio_window_drop(struct pyio_window *window);
+/* No thread is at the blocks any more; borrowed windows are dropped. */
+void pyio_blocks_end(struct pyio_reader *r);
+/* The source keeps the memory that it was to read to. */
+void pyio_blocks_abandon(struct pyio_reader *r);
+/* Packed bytes that were read and are not decoded yet. */
+size_t pyio_reader_unread(const struct pyio_reader *r);
 
 /* Lock and checks around a method: ValueError when closed. */
 int pyio_reader_enter(struct pyio_reader *r);

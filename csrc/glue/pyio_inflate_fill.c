@@ -5,32 +5,12 @@
  * descriptor, decode. It comes back when the memory is full, when Python is
  * needed (input from an object, signals), or at an error.
  */
-#include "glue/pyio_inflate.h"
+#include "glue/pyio_inflate_turn.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/cio_bytes.h"
-#include "inflate/cio_bgzf.h"
-
-enum turn_end {
-    TURN_DONE,    /* full, or enough, or the stream has ended */
-    TURN_SIGNALS, /* a slice is done, or a call was interrupted */
-    TURN_ASK,     /* input from a Python object */
-    TURN_WAIT,    /* nothing there now, from a non-blocking descriptor */
-    TURN_SYS,     /* errno */
-    TURN_DATA,    /* the decoder's status */
-};
-
-struct turn {
-    struct pyio_reader *r;
-    uint8_t *dst;
-    size_t nbytes, got;
-    bool any;
-    bool starved; /* BGZF: no whole block in the input window */
-    enum cio_status status;
-    int sys_errno;
-};
 
 /* ----------------------------------------------------------------- windows */
 
@@ -55,40 +35,16 @@ pyio_window_drop(struct pyio_window *window)
 {
     if (window->lease != NULL) {
         cio_buffer_give(window->lease);
-    } else {
+    } else if (!window->borrowed) {
         cio_free(window->data);
     }
     memset(window, 0, sizeof *window);
 }
 
-/* Memory of our own in place of the pooled piece, with what is unread. Stays
- * as it is where there is none: slower, but right. */
-static bool
-window_enlarge(struct pyio_window *window, size_t nbytes)
-{
-    const size_t unread = window->end - window->at;
-    uint8_t *data;
-
-    if (window->size >= nbytes) {
-        return true;
-    }
-    data = cio_sys->malloc(nbytes);
-    if (data == NULL) {
-        return false;
-    }
-    if (unread > 0) {
-        memcpy(data, window->data + window->at, unread);
-    }
-    pyio_window_drop(window);
-    window->data = data;
-    window->size = nbytes;
-    window->end = unread;
-    return true;
-}
-
 void
 pyio_reader_release(struct pyio_reader *r)
 {
+    pyio_blocks_end(r);
     cio_decoder_release(&r->decoder);
     pyio_window_drop(&r->in);
     pyio_window_drop(&r->out);
@@ -109,9 +65,17 @@ compact(struct pyio_window *in)
     }
 }
 
-/* false: the turn ends as *end says. */
-static bool
-more_input(struct turn *t, enum turn_end *end)
+static enum pyio_turn_end
+input_failed(struct pyio_turn *t, int error)
+{
+    t->sys_errno = error;
+    return error == EINTR                            ? TURN_SIGNALS
+           : error == EAGAIN || error == EWOULDBLOCK ? TURN_WAIT
+                                                     : TURN_SYS;
+}
+
+bool
+pyio_turn_input(struct pyio_turn *t, enum pyio_turn_end *end)
 {
     struct pyio_reader *const r = t->r;
     struct cio_done done;
@@ -120,7 +84,16 @@ more_input(struct turn *t, enum turn_end *end)
         *end = TURN_DONE;
         return false;
     }
-    compact(&r->in);
+    if (r->ahead_errno != 0) {
+        *end = input_failed(t, r->ahead_errno);
+        r->ahead_errno = 0;
+        return false;
+    }
+    if (r->blocks != NULL) {
+        (void)pyio_blocks_room(r);
+    } else {
+        compact(&r->in);
+    }
     if (r->fd < 0) {
         *end = TURN_ASK;
         return false;
@@ -129,92 +102,75 @@ more_input(struct turn *t, enum turn_end *end)
     if (done.status == CIO_EOF) {
         r->in_ended = true;
     } else if (done.status != CIO_OK) {
-        t->sys_errno = done.sys_errno;
-        *end = done.sys_errno == EINTR ? TURN_SIGNALS
-               : done.sys_errno == EAGAIN || done.sys_errno == EWOULDBLOCK
-                   ? TURN_WAIT
-                   : TURN_SYS;
+        *end = input_failed(t, done.sys_errno);
         return false;
     }
     return true;
 }
 
-/* Is it BGZF? Looked at once, when the first bytes are there. */
-static void
-look_for_blocks(struct pyio_reader *r)
+enum pyio_turn_end
+pyio_turn_finish(struct pyio_turn *t)
 {
-    struct pyio_window *const in = &r->in;
-
-    if (r->threads > 1 && !r->blocks && r->decoder.in_total == 0
-        && cio_bgzf_starts(in->data + in->at, in->end - in->at)
-        && window_enlarge(in, CIO_BGZF_IN_NBYTES)) {
-        r->blocks = true;
+    t->status = cio_decoder_finish(&t->r->decoder);
+    if (t->status == CIO_EOF) {
+        t->r->ended = true;
+        return TURN_DONE;
     }
+    return TURN_DATA;
 }
 
-/* One step of the decoder over what is in the windows. */
-static enum cio_status
-decode(struct turn *t)
+bool
+pyio_turn_decode(struct pyio_turn *t, enum pyio_turn_end *end)
 {
     struct pyio_reader *const r = t->r;
     struct cio_span span = {r->in.data, r->in.end, r->in.at,
                             t->dst,     t->nbytes, t->got};
-    enum cio_status status = CIO_OK;
 
-    if (!r->blocks || !cio_bgzf_step(&r->decoder, &span, r->threads)) {
-        if (r->blocks && cio_decoder_between(&r->decoder) && !r->in_ended
-            && span.in_nbytes - span.in_used < CIO_BGZF_BLOCK_NBYTES) {
-            t->starved = true; /* a block is cut by the window: read on */
-            return CIO_OK;
-        }
-        status = cio_decoder_step(&r->decoder, &span);
-    }
+    t->status = cio_decoder_step(&r->decoder, &span);
     r->in.at = span.in_used;
     t->got = span.out_used;
-    return status;
+    if (t->status == CIO_OK && r->in_ended && r->in.at == r->in.end
+        && t->got < t->nbytes && !cio_decoder_pending(&r->decoder)) {
+        *end = pyio_turn_finish(t);
+        return false;
+    }
+    if (t->status == CIO_OK || t->status == CIO_MORE) {
+        return true;
+    }
+    r->ended = t->status == CIO_EOF;
+    *end = r->ended ? TURN_DONE : TURN_DATA;
+    return false;
 }
 
 static bool
-wants_input(const struct turn *t)
+wants_input(const struct pyio_turn *t)
 {
     const struct pyio_reader *const r = t->r;
-    const size_t unread = r->in.end - r->in.at;
 
-    if (t->got == t->nbytes || r->in_ended) {
-        return false;
-    }
-    return t->starved || (unread == 0 && !cio_decoder_pending(&r->decoder));
+    return t->got < t->nbytes && !r->in_ended && r->in.at == r->in.end
+           && !cio_decoder_pending(&r->decoder);
 }
 
-static enum turn_end
-run_turn(struct turn *t)
+static enum pyio_turn_end
+run_turn(struct pyio_turn *t)
 {
     struct pyio_reader *const r = t->r;
-    uint64_t until =
+    const uint64_t until =
         r->decoder.in_total + r->decoder.out_total + CIO_SLICE_NBYTES;
-    enum turn_end end = TURN_DONE;
+    enum pyio_turn_end end = TURN_DONE;
 
     for (;;) {
-        if (wants_input(t) && !more_input(t, &end)) {
+        if (wants_input(t) && !pyio_turn_input(t, &end)) {
             return end;
         }
-        t->starved = false;
-        look_for_blocks(r);
-        t->status = decode(t);
-        if (t->status == CIO_OK && r->in_ended && r->in.at == r->in.end
-            && t->got < t->nbytes && !cio_decoder_pending(&r->decoder)) {
-            t->status = cio_decoder_finish(&r->decoder);
+        /* Looked at once, when the first bytes are there. */
+        if (pyio_blocks_begin(r)) {
+            return pyio_blocks_turn(t);
         }
-        if (t->status == CIO_EOF) {
-            r->ended = true;
-            return TURN_DONE;
+        if (!pyio_turn_decode(t, &end)) {
+            return end;
         }
-        if (t->status != CIO_OK && t->status != CIO_MORE) {
-            return TURN_DATA;
-        }
-        if (t->got == t->nbytes
-            || (r->blocks && t->got > 0
-                && t->nbytes - t->got < CIO_BGZF_BLOCK_NBYTES)) {
+        if (t->got == t->nbytes) {
             return TURN_DONE;
         }
         if (r->decoder.in_total + r->decoder.out_total >= until) {
@@ -226,12 +182,11 @@ run_turn(struct turn *t)
 /* ------------------------------------------------------------------- fill */
 
 static int
-ask_for_input(struct pyio_state *st, struct turn *t)
+ask_for_input(struct pyio_state *st, struct pyio_turn *t)
 {
     struct pyio_reader *const r = t->r;
     size_t got;
 
-    t->starved = false;
     if (pyio_reader_ask(st, r, &got) < 0) {
         return -1;
     }
@@ -246,8 +201,26 @@ style_of(const struct pyio_reader *r)
                                                 : PYIO_INFLATE_STREAM;
 }
 
+/* A window of our own for what the decoder writes. */
 static int
-end_turn(struct pyio_state *st, struct turn *t, enum turn_end end)
+leave_view(struct pyio_turn *t)
+{
+    struct pyio_window *const out = &t->r->out;
+
+    pyio_window_drop(out);
+    if (window_take(out, t->r->chunk_nbytes) < 0) {
+        (void)PyErr_NoMemory();
+        return -1;
+    }
+    t->view = false;
+    t->dst = out->data;
+    t->nbytes = out->size;
+    return 1;
+}
+
+int
+pyio_turn_ended(struct pyio_state *st, struct pyio_turn *t,
+                enum pyio_turn_end end)
 {
     struct pyio_reader *const r = t->r;
 
@@ -276,17 +249,44 @@ end_turn(struct pyio_state *st, struct turn *t, enum turn_end end)
         }
         return pyio_inflate_raise(&r->decoder, t->status, style_of(r),
                                   r->name);
+    case TURN_PLAIN:
+        return leave_view(t);
     }
     Py_UNREACHABLE();
+}
+
+/* Turns until the call is served. */
+static int
+run(struct pyio_state *st, struct pyio_turn *t)
+{
+    struct pyio_reader *const r = t->r;
+    int result = 1;
+
+    while (result > 0) {
+        enum pyio_turn_end end;
+
+        Py_BEGIN_ALLOW_THREADS
+        end = r->blocks != NULL ? pyio_blocks_turn(t) : run_turn(t);
+        Py_END_ALLOW_THREADS
+        result = pyio_turn_ended(st, t, end);
+    }
+    pyio_blocks_settle(r);
+    if (r->ended || r->failed != CIO_OK) {
+        /* What is at its end holds nothing but what is still to be read. */
+        cio_decoder_release(&r->decoder);
+        pyio_blocks_end(r);
+        pyio_window_drop(&r->in);
+    }
+    return result;
 }
 
 int
 pyio_reader_fill(struct pyio_state *st, struct pyio_reader *r, uint8_t *dst,
                  size_t nbytes, bool any, size_t *got)
 {
-    struct turn t = {.r = r, .dst = dst, .nbytes = nbytes, .any = any};
+    struct pyio_turn t = {.r = r, .dst = dst, .nbytes = nbytes, .any = any};
     int64_t left;
-    int result = 1;
+    int result;
 
     *got = 0;
     if (r->ended || nbytes == 0) {
@@ -304,21 +304,30 @@ pyio_reader_fill(struct pyio_state *st, struct pyio_reader *r, uint8_t *dst,
         (void)PyErr_NoMemory();
         return -1;
     }
-    while (result > 0) {
-        enum turn_end end;
-
-        Py_BEGIN_ALLOW_THREADS
-        end = run_turn(&t);
-        Py_END_ALLOW_THREADS
-        result = end_turn(st, &t, end);
-    }
+    result = run(st, &t);
     *got = t.got;
-    if (r->ended || r->failed != CIO_OK) {
-        /* What is at its end holds nothing but what is still to be read. */
-        cio_decoder_release(&r->decoder);
-        pyio_window_drop(&r->in);
-    }
     return result;
+}
+
+static int
+fill_view(struct pyio_state *st, struct pyio_reader *r)
+{
+    struct pyio_turn t = {.r = r, .any = true, .view = true};
+    int result;
+
+    if (r->failed != CIO_OK) {
+        return pyio_inflate_raise(&r->decoder, r->failed, style_of(r),
+                                  r->name);
+    }
+    r->decoder.first_came = false;
+    if (pyio_blocks_view_ready(r)) {
+        return 1;
+    }
+    result = run(st, &t);
+    if (!t.view) {
+        r->out.end = t.got; /* with an exception, too */
+    }
+    return result < 0 ? -1 : t.got > 0;
 }
 
 int
@@ -335,17 +344,20 @@ pyio_reader_fill_out(struct pyio_state *st, struct pyio_reader *r)
         pyio_window_drop(out);
         return 0;
     }
-    out->at = out->end = 0;
-    if (r->blocks) {
-        (void)window_enlarge(out, CIO_BGZF_OUT_NBYTES);
+    if (r->blocks != NULL) {
+        return fill_view(st, r);
     }
+    if (out->borrowed) {
+        pyio_window_drop(out);
+    }
+    out->at = out->end = 0;
     if (window_take(out, r->chunk_nbytes) < 0) {
         (void)PyErr_NoMemory();
         return -1;
     }
     room = out->size;
     if (r->threads > 1 && r->decoder.in_total == 0) {
-        /* The first bytes may tell that a larger window is of use. */
+        /* The first bytes may tell that others inflate, elsewhere. */
         room = cio_min_size(room, CIO_BGZF_BLOCK_NBYTES);
     }
     r->decoder.first_came = false;

@@ -166,9 +166,9 @@ static PyObject *
 opened_file(struct pyio_state *st, struct pyio_reader *r)
 {
     if (r->positional
-        && cio_sys->lseek(
-               r->fd, (off_t)(r->file_at - (int64_t)(r->in.end - r->in.at)),
-               SEEK_SET)
+        && cio_sys->lseek(r->fd,
+                          (off_t)(r->file_at - (int64_t)pyio_reader_unread(r)),
+                          SEEK_SET)
                < 0) {
         return PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, r->name);
     }

@@ -16,6 +16,9 @@
 /* Reads from here on go past the output window: engines copy their history
  * at every call, which smaller pieces would feel. */
 #define DIRECT_NBYTES (64 * CIO_KIB)
+/* Blocks are inflated ahead of the call: only as many as this are worth to be
+ * inflated in their place. */
+#define BLOCKS_NBYTES CIO_MIB
 /* A result for more than this grows with what arrives. */
 #define TRUSTED_NBYTES CIO_MIB
 
@@ -57,7 +60,7 @@ read_some(struct pyio_state *st, struct pyio_reader *r, uint8_t *dst,
         int result = 0;
 
         if (n == 0 && nbytes - *got >= DIRECT_NBYTES
-            && (!r->blocks || nbytes - *got >= CIO_BGZF_OUT_NBYTES / 4)) {
+            && (r->blocks == NULL || nbytes - *got >= BLOCKS_NBYTES)) {
             r->out.at = r->out.end = 0; /* no longer what is before pos */
             result =
                 pyio_reader_fill(st, r, dst + *got, nbytes - *got, any, &n);

@@ -129,7 +129,8 @@ pyio_reader_open(struct pyio_reader *r,
     Py_CLEAR(r->source);
     Py_CLEAR(r->name);
     Py_CLEAR(r->saved);
-    r->in_ended = r->ended = r->blocks = false;
+    r->in_ended = r->ended = false;
+    r->ahead_errno = 0;
     r->failed = CIO_OK;
     r->pos = 0;
     r->chunk_nbytes = options->chunk_nbytes;

@@ -38,9 +38,9 @@ attach_descriptor(struct pyio_reader *r)
     }
     at = cio_sys->lseek(r->fd, 0, SEEK_CUR);
     r->start = at < 0 ? -1 : (int64_t)at;
+    r->regular = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
     /* Only what we opened has an offset of its own to leave alone. */
-    r->positional = at >= 0 && r->kind == PYIO_STREAM_PATH
-                    && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
+    r->positional = at >= 0 && r->kind == PYIO_STREAM_PATH && r->regular;
     r->file_at = r->start;
     return 0;
 }
@@ -193,8 +193,12 @@ pyio_reader_ask(struct pyio_state *st, struct pyio_reader *r, size_t *got)
                               in->size - in->end, got, NULL);
     if (result == PYIO_KEPT) {
         /* Somebody may write there at any time: nobody's memory from now. */
-        cio_buffer_abandon(in->lease);
-        memset(in, 0, sizeof *in);
+        if (r->blocks != NULL) {
+            pyio_blocks_abandon(r);
+        } else {
+            cio_buffer_abandon(in->lease);
+            memset(in, 0, sizeof *in);
+        }
         return -1;
     }
     in->end += *got;
@@ -303,10 +307,12 @@ pyio_reader_rewind(struct pyio_reader *r)
         }
         Py_DECREF(at);
     }
+    pyio_blocks_end(r);
     cio_decoder_rewind(&r->decoder);
     r->in.at = r->in.end = 0;
     r->out.at = r->out.end = 0;
-    r->in_ended = r->ended = r->blocks = false;
+    r->in_ended = r->ended = false;
+    r->ahead_errno = 0;
     r->failed = CIO_OK;
     r->pos = 0;
     Py_CLEAR(r->saved);

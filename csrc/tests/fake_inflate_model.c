@@ -7,7 +7,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "inflate/cio_bgzf.h"
 #include "inflate/cio_decoder.h"
 #include "tests/inflate_model.h"
 

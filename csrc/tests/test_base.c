@@ -372,6 +372,54 @@ CIO_TEST(join_comes_back_while_a_worker_is_busy)
     cio_workers_stop();
 }
 
+struct supply_job {
+    struct cio_job job;
+    atomic_uint left, done;
+};
+
+static bool
+supply_step(struct cio_job *job)
+{
+    struct supply_job *supply = (struct supply_job *)job;
+    unsigned left = atomic_load(&supply->left);
+
+    do {
+        if (left == 0) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&supply->left, &left, left - 1));
+    atomic_fetch_add(&supply->done, 1);
+    return true;
+}
+
+CIO_TEST(a_job_that_is_offered_more_pieces_gets_them_all_done)
+{
+    struct supply_job supply = {.job.step = supply_step};
+    unsigned pieces = 0;
+
+    /* The caller does none: a worker that saw nothing left must look again. */
+    for (unsigned round = 0; round < 2000; round++) {
+        unsigned waited = 0;
+
+        pieces += 1 + round % 3;
+        atomic_fetch_add(&supply.left, 1 + round % 3);
+        cio_job_offer(&supply.job, 2 + round % 3);
+        while (atomic_load(&supply.done) < pieces && waited < 3000000) {
+            waited += 10;
+            (void)usleep(round % 2 == 0 ? 0 : 10);
+        }
+        CHECK_EQ(atomic_load(&supply.done), pieces);
+        if (round % 100 == 99) { /* it goes on after an end, too */
+            cio_job_cancel(&supply.job);
+            while (!cio_job_join(&supply.job, 10)) {
+            }
+        }
+    }
+    while (!cio_job_join(&supply.job, 10)) {
+    }
+    cio_workers_stop();
+}
+
 /* ------------------------------------------------------------ prefault */
 
 CIO_TEST(memory_made_ready_keeps_what_its_owner_writes_meanwhile)

@@ -8,7 +8,6 @@
 
 #include "base/cio_pool.h"
 #include "base/cio_sys.h"
-#include "inflate/cio_bgzf.h"
 #include "inflate/cio_decoder.h"
 #include "tests/inflate_model.h"
 #include "tests/test.h"
@@ -218,72 +217,6 @@ CIO_TEST(the_bound_of_output_is_exact)
         }
     }
     (void)cio_pool_trim(0);
-}
-
-/* A BGZF block around raw data. */
-static size_t
-bgzf_block(uint8_t *out, const uint8_t *plain, size_t nbytes)
-{
-    static const uint8_t head[] = {0x1f, 0x8b, 8, 4, 0,   0,   0, 0,
-                                   0,    0xff, 6, 0, 'B', 'C', 2, 0};
-    uint8_t *member = malloc(nbytes * 2 + 64);
-    const size_t n = gzip_member(member, plain, nbytes) - 10;
-    const size_t total = n + 18;
-
-    memcpy(out, head, 16);
-    out[16] = (uint8_t)(total - 1);
-    out[17] = (uint8_t)((total - 1) >> 8);
-    memcpy(out + 18, member + 10, n);
-    free(member);
-    return total;
-}
-
-CIO_TEST(bgzf_blocks_come_in_order_from_several_threads)
-{
-    enum { COUNT = 60, SIZE = 60000 };
-    uint8_t *plain = malloc(COUNT * SIZE), *packed = malloc(COUNT * 65536);
-    uint8_t *out = malloc(COUNT * SIZE);
-    size_t at = 0;
-
-    for (size_t i = 0; i < COUNT * SIZE; i++) {
-        plain[i] = (uint8_t)('a' + draw(8));
-    }
-    for (size_t i = 0; i < COUNT; i++) {
-        at += bgzf_block(packed + at, plain + i * SIZE, SIZE);
-    }
-    at += bgzf_block(packed + at, plain, 0);
-    for (unsigned threads = 1; threads < 4; threads++) {
-        for (int damaged = 0; damaged < 2; damaged++) {
-            struct cio_span span = {packed, at, 0, out, COUNT * SIZE, 0};
-            struct cio_decoder decoder;
-            enum cio_status status = CIO_OK;
-
-            CHECK(cio_engine_init(NULL));
-            cio_decoder_init(&decoder, CIO_FORMAT_GZIP);
-            packed[at / 2] ^= (uint8_t)damaged;
-            while (status == CIO_OK && span.in_used < at) {
-                if (!cio_bgzf_step(&decoder, &span, threads)) {
-                    status = cio_decoder_step(&decoder, &span);
-                }
-            }
-            packed[at / 2] ^= (uint8_t)damaged;
-            CHECK_EQ(status, damaged ? CIO_ERR_DATA : CIO_OK);
-            if (!damaged) {
-                CHECK_EQ(cio_decoder_finish(&decoder), CIO_EOF);
-                CHECK_EQ(span.out_used, COUNT * SIZE);
-                CHECK_EQ(decoder.members, COUNT + 1);
-                CHECK_EQ(decoder.in_total, at);
-            }
-            CHECK_GE(span.out_used, COUNT * SIZE / 2 - SIZE * 2);
-            CHECK_MEM(out, plain,
-                      damaged ? COUNT * SIZE / 2 - SIZE * 2 : COUNT * SIZE);
-            cio_decoder_release(&decoder);
-        }
-    }
-    (void)cio_pool_trim(0);
-    free(plain);
-    free(packed);
-    free(out);
 }
 
 CIO_TEST(a_decoder_whose_memory_is_refused_goes_on_later)
