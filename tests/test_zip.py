@@ -54,6 +54,38 @@ def test_of_one_name_the_last_member_counts():
     assert list(zf.read_many(["a", "a"])) == [("a", b"third")] * 2
 
 
+def test_what_names_no_member():
+    """As zipfile says it: a name is looked up in a dict."""
+    data = archive([M("a", b"bytes")])
+    with ZipFile(io.BytesIO(data)) as ours, zipfile.ZipFile(io.BytesIO(data)) as theirs:
+        for name in ("b", 5, None, b"a", ("a",), ["a"], {"a": 1}, bytearray(b"a"), "\ud800"):
+            for call in ("getinfo", "read", "open"):
+                with pytest.raises((KeyError, TypeError)) as mine:
+                    getattr(ours, call)(name)
+                with pytest.raises((KeyError, TypeError)) as peer:
+                    getattr(theirs, call)(name)
+                assert mine.type is peer.type, (call, name)
+            with pytest.raises(mine.type):
+                ours.readinto(name, bytearray(5))
+        for mode in ("rb", "", "U", "rw"):
+            for each in (ours, theirs):
+                with pytest.raises(ValueError, match="mode"):
+                    each.open("a", mode)
+
+
+def test_a_changed_zipinfo_counts_where_it_is_given():
+    data = archive([M("a", b"bytes")])
+    with ZipFile(io.BytesIO(data)) as ours:
+        info = ours.getinfo("a")
+        info.CRC ^= 1
+        assert ours.getinfo("a") is info
+        with pytest.raises(zipfile.BadZipFile):
+            ours.read(info)
+        with pytest.raises(zipfile.BadZipFile), ours.open(info) as member:
+            member.read()
+        assert ours.read("a") == b"bytes"  # by name, the directory counts
+
+
 @pytest.mark.parametrize(
     "names",
     [

@@ -46,6 +46,13 @@ int pyio_add_stream_type(PyObject *mod, PyType_Spec *spec,
 /* Adds functions whose __module__ says "pyio_chunked". */
 int pyio_add_functions(PyObject *mod, PyMethodDef *methods);
 
+/* For tables of methods. */
+#define PYIO_AS_METHOD(function) ((PyCFunction)(void (*)(void))(function))
+#define PYIO_FAST(name, function, flags, doc)                                 \
+    {name, PYIO_AS_METHOD(function), METH_FASTCALL | (flags), PyDoc_STR(doc)}
+#define PYIO_PLAIN(name, function, flags, doc)                                \
+    {name, (function), (flags), PyDoc_STR(doc)}
+
 /* ------------------------------------------------------------ arguments */
 
 /* A signature for METH_FASTCALL | METH_KEYWORDS: names in order, of which the

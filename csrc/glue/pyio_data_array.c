@@ -521,8 +521,6 @@ read_array(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
                : read_to_out(r, type, (size_t)nbytes, given[2]);
 }
 
-#define FAST(function) ((PyCFunction)(void (*)(void))(function))
-
 PyMethodDef pyio_data_array_methods[] = {
     {"write_array", write_array, METH_O,
      PyDoc_STR("write_array($self, array, /)\n--\n\n"
@@ -533,7 +531,7 @@ PyMethodDef pyio_data_array_methods[] = {
 };
 
 PyMethodDef pyio_data_array_get_methods[] = {
-    {"read_array", FAST(read_array), METH_FASTCALL | METH_KEYWORDS,
+    {"read_array", PYIO_AS_METHOD(read_array), METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("read_array($self, /, type, n, *, out=None)\n--\n\n"
                "n elements of a type (\"int32\", \"float64\" ...) as an "
                "array.array, or into out:\nany writable Buffer of such "

@@ -311,8 +311,6 @@ java_in_init(PyObject *op, PyObject *args, PyObject *kwargs)
 
 #define READ(name, what)                                                      \
     {#name, name, METH_NOARGS, PyDoc_STR(#name "($self, /)\n--\n\n" what)}
-#define FAST(function) ((PyCFunction)(void (*)(void))(function))
-
 static PyMethodDef methods[] = {
     READ(readBoolean, "A byte; True for all but 0."),
     READ(readByte, "int8."),
@@ -331,11 +329,11 @@ static PyMethodDef methods[] = {
     READ(readAllBytes, "All that is left."),
     READ(available, "An estimate of the bytes that can be read without "
                     "waiting."),
-    {"read", FAST(java_read), METH_FASTCALL,
+    {"read", PYIO_AS_METHOD(java_read), METH_FASTCALL,
      PyDoc_STR("read($self, b=None, off=0, len=None, /)\n--\n\n"
                "A byte as an int, or -1 at the end; into a Buffer: the number "
                "of bytes, or -1.")},
-    {"readFully", FAST(readFully), METH_FASTCALL,
+    {"readFully", PYIO_AS_METHOD(readFully), METH_FASTCALL,
      PyDoc_STR("readFully($self, b, off=0, len=None, /)\n--\n\n"
                "Fill a Buffer, or len bytes of it from off; or return exactly "
                "b bytes.")},

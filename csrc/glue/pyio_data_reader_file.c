@@ -411,13 +411,11 @@ reader_seekable(PyObject *op, PyObject *Py_UNUSED(ignored))
                                    : pyio_stream_false(op, NULL);
 }
 
-#define FAST(function) ((PyCFunction)(void (*)(void))(function))
-
 static PyMethodDef file_methods[] = {
-    {"read", FAST(reader_read), METH_FASTCALL,
+    {"read", PYIO_AS_METHOD(reader_read), METH_FASTCALL,
      PyDoc_STR("read($self, size=-1, /)\n--\n\n"
                "Bytes, size of them or up to the end.")},
-    {"read1", FAST(reader_read1), METH_FASTCALL,
+    {"read1", PYIO_AS_METHOD(reader_read1), METH_FASTCALL,
      PyDoc_STR("read1($self, size=-1, /)\n--\n\n"
                "Bytes from at most one read of the source.")},
     {"readinto", reader_readinto, METH_O,
@@ -427,18 +425,18 @@ static PyMethodDef file_methods[] = {
     {"readinto1", reader_readinto1, METH_O,
      PyDoc_STR("readinto1($self, buffer, /)\n--\n\n"
                "As readinto, by at most one read of the source.")},
-    {"peek", FAST(reader_peek), METH_FASTCALL,
+    {"peek", PYIO_AS_METHOD(reader_peek), METH_FASTCALL,
      PyDoc_STR("peek($self, n=0, /)\n--\n\n"
                "Up to n bytes without moving, fewer only at the end; with 0 "
                "what is at hand.")},
-    {"readline", FAST(reader_readline), METH_FASTCALL,
+    {"readline", PYIO_AS_METHOD(reader_readline), METH_FASTCALL,
      PyDoc_STR("readline($self, size=-1, /)\n--\n\n"
                "Up to and with the next newline, at most size bytes.")},
     {"tell", reader_tell, METH_NOARGS,
      PyDoc_STR("tell($self, /)\n--\n\n"
                "Position of the next value: in the source where it is "
                "seekable,\nelse bytes since construction.")},
-    {"seek", FAST(reader_seek), METH_FASTCALL,
+    {"seek", PYIO_AS_METHOD(reader_seek), METH_FASTCALL,
      PyDoc_STR("seek($self, offset, whence=0, /)\n--\n\n"
                "Move to a position; returns it.")},
     {"skip", reader_skip, METH_O,

@@ -240,10 +240,8 @@ iter_struct(PyObject *op, PyObject *text)
     return (PyObject *)it;
 }
 
-#define FAST(function) ((PyCFunction)(void (*)(void))(function))
-
 PyMethodDef pyio_data_record_methods[] = {
-    {"write_struct", FAST(write_struct), METH_FASTCALL,
+    {"write_struct", PYIO_AS_METHOD(write_struct), METH_FASTCALL,
      PyDoc_STR("write_struct($self, fmt, /, *values)\n--\n\n"
                "Values by a format of the struct module. Without a sign: the "
                "stream's order and\nstandard sizes. A value out of range is "

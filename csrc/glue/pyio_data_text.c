@@ -260,13 +260,11 @@ write_mutf8(PyObject *op, PyObject *text)
         writer_put_mutf8(as_writer(op), text, PyExc_OverflowError));
 }
 
-#define FAST(function) ((PyCFunction)(void (*)(void))(function))
-
 PyMethodDef pyio_data_text_methods[] = {
     {"write_bytes", write_bytes, METH_O,
      PyDoc_STR("write_bytes($self, data, /)\n--\n\n"
                "The bytes of a Buffer as they are, without a length.")},
-    {"write_str", FAST(write_str), METH_FASTCALL | METH_KEYWORDS,
+    {"write_str", PYIO_AS_METHOD(write_str), METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("write_str($self, /, s, prefix='uint32')\n--\n\n"
                "UTF-8 behind its length in bytes: uint8, uint16, uint32, "
                "uint64 or uvarint.\nOverflowError: too long for the prefix; "

@@ -247,8 +247,6 @@ read_mutf8(PyObject *op, PyObject *Py_UNUSED(ignored))
     return reader_get_mutf8(as_reader(op), PyExc_ValueError);
 }
 
-#define FAST(function) ((PyCFunction)(void (*)(void))(function))
-
 PyMethodDef pyio_data_text_get_methods[] = {
     {"read_uvarint", read_uvarint, METH_NOARGS,
      PyDoc_STR("read_uvarint($self, /)\n--\n\n"
@@ -260,7 +258,7 @@ PyMethodDef pyio_data_text_get_methods[] = {
      PyDoc_STR("read_bytes($self, n, /)\n--\n\n"
                "Exactly n bytes, else ShortReadError. Memory follows what "
                "arrives.")},
-    {"read_str", FAST(read_str), METH_FASTCALL | METH_KEYWORDS,
+    {"read_str", PYIO_AS_METHOD(read_str), METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("read_str($self, /, prefix='uint32')\n--\n\n"
                "UTF-8 behind its length in bytes. After UnicodeDecodeError "
                "the position stays.")},

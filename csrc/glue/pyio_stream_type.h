@@ -82,13 +82,6 @@ PyObject *pyio_stream_get_rb(PyObject *op, void *closure);
 /* "<type name='...'more>"; name NULL: without. */
 PyObject *pyio_stream_repr(PyObject *op, PyObject *name, const char *more);
 
-/* For tables of methods. */
-#define PYIO_FAST(name, function, flags, doc)                                 \
-    {name, (PyCFunction)(void (*)(void))(function), METH_FASTCALL | (flags),  \
-     PyDoc_STR(doc)}
-#define PYIO_PLAIN(name, function, flags, doc)                                \
-    {name, (function), (flags), PyDoc_STR(doc)}
-
 /* --------------------------------------------------------------- arguments */
 
 /* What io takes as a size; all of them refuse 2**63. */

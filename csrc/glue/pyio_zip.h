@@ -111,6 +111,10 @@ struct pyio_member {
     PyObject *name;     /* owned; NULL until a message needs it */
     PyObject *raw_name; /* owned; what entry.raw_name points into, or NULL */
 };
+/* By name; *index UINT32_MAX where there is none. TypeError for what can't be
+ * hashed, as a dict. */
+int pyio_name_index(const struct pyio_archive *archive, PyObject *name,
+                    uint32_t *index);
 int pyio_member_find(struct pyio_state *st, struct pyio_archive *archive,
                      PyObject *what, struct pyio_member *member);
 void pyio_member_clear(struct pyio_member *member);

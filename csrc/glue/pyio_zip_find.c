@@ -104,22 +104,28 @@ find_by_info(struct pyio_archive *archive, PyObject *info,
     return member->name == NULL ? -1 : encode_name(archive, info, member);
 }
 
-/* -1, or the index; a str that no UTF-8 spells names nothing. */
-static int
-find_by_name(struct pyio_archive *archive, PyObject *name, uint32_t *index)
+int
+pyio_name_index(const struct pyio_archive *archive, PyObject *name,
+                uint32_t *index)
 {
+    const char *utf8;
     Py_ssize_t nbytes;
-    const char *const utf8 = PyUnicode_AsUTF8AndSize(name, &nbytes);
 
-    if (utf8 == NULL) {
-        if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
-            return -1;
-        }
-        PyErr_Clear();
-        return no_such_member(name);
+    *index = UINT32_MAX;
+    if (!PyUnicode_Check(name)) {
+        /* zipfile looks a name up in a dict. */
+        return PyObject_Hash(name) == -1 ? -1 : 0;
     }
-    *index = cio_directory_find(&archive->directory, utf8, (size_t)nbytes);
-    return *index == UINT32_MAX ? no_such_member(name) : 0;
+    utf8 = PyUnicode_AsUTF8AndSize(name, &nbytes);
+    if (utf8 != NULL) {
+        *index = cio_directory_find(&archive->directory, utf8, (size_t)nbytes);
+        return 0;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
+        return -1;
+    }
+    PyErr_Clear(); /* a str that no UTF-8 spells names nothing */
+    return 0;
 }
 
 int
@@ -134,8 +140,11 @@ pyio_member_find(struct pyio_state *st, struct pyio_archive *archive,
         return -1;
     }
     if (PYIO_LIKELY(PyUnicode_Check(what))) {
-        if (find_by_name(archive, what, &index) < 0) {
+        if (pyio_name_index(archive, what, &index) < 0) {
             return -1;
+        }
+        if (index == UINT32_MAX) {
+            return no_such_member(what);
         }
         cio_directory_info(&archive->directory, index, &info);
         cio_entry_of(&archive->directory, &info, &member->entry);
@@ -156,7 +165,8 @@ pyio_member_find(struct pyio_state *st, struct pyio_archive *archive,
             return 0;
         }
     }
-    return no_such_member(what);
+    return pyio_name_index(archive, what, &index) < 0 ? -1
+                                                      : no_such_member(what);
 }
 
 void

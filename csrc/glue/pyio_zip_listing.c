@@ -8,35 +8,18 @@ PyObject *
 pyio_reader_find(PyObject *op, PyObject *name)
 {
     struct pyio_archive *const archive = pyio_reader_directory(op);
-    PyObject *result = NULL;
-    const char *utf8;
-    Py_ssize_t nbytes;
+    uint32_t index;
+    int found;
 
     if (archive == NULL) {
         return NULL;
     }
-    if (!PyUnicode_Check(name)) {
-        result = PyLong_FromLong(-1);
-        goto out;
-    }
-    utf8 = PyUnicode_AsUTF8AndSize(name, &nbytes);
-    if (utf8 == NULL) {
-        if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
-            PyErr_Clear();
-            result = PyLong_FromLong(-1);
-        }
-        goto out;
-    }
-    {
-        const uint32_t index =
-            cio_directory_find(&archive->directory, utf8, (size_t)nbytes);
-
-        result =
-            PyLong_FromLongLong(index == UINT32_MAX ? -1 : (long long)index);
-    }
-out:
+    found = pyio_name_index(archive, name, &index);
     pyio_archive_release(archive);
-    return result;
+    if (found < 0) {
+        return NULL;
+    }
+    return PyLong_FromLongLong(index == UINT32_MAX ? -1 : (long long)index);
 }
 
 PyObject *

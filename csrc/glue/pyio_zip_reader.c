@@ -5,6 +5,7 @@
  * objects, listing, printing, other methods than stored and deflated.
  */
 #include "glue/pyio_zip_reader.h"
+#include "glue/pyio_read.h"
 
 #include <string.h>
 
@@ -237,7 +238,7 @@ reader_readinto(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
         || (archive = pyio_reader_archive(op)) == NULL) {
         return NULL;
     }
-    if (PyObject_GetBuffer(given[1], &view, PyBUF_WRITABLE) == 0) {
+    if (pyio_target_buffer(given[1], "readinto", &view) == 0) {
         result = read_into_view(op, archive, given[0], &view, verify);
         PyBuffer_Release(&view);
     }
@@ -350,20 +351,16 @@ reader_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-#define FAST(name, function, flags, doc)                                      \
-    {name, (PyCFunction)(void (*)(void))(function), METH_FASTCALL | (flags),  \
-     doc}
-
 static PyMethodDef reader_methods[] = {
-    FAST("read", reader_read, METH_KEYWORDS, read_doc),
-    FAST("readinto", reader_readinto, METH_KEYWORDS, readinto_doc),
-    FAST("open", reader_open, METH_KEYWORDS, open_doc),
-    FAST("read_many", pyio_reader_read_many, METH_KEYWORDS,
-         pyio_reader_read_many_doc),
-    FAST("testzip", pyio_reader_testzip, METH_KEYWORDS,
-         pyio_reader_testzip_doc),
-    FAST("_load", reader_load, 0, load_doc),
-    FAST("_open_raw", pyio_reader_open_raw, 0, NULL),
+    PYIO_FAST("read", reader_read, METH_KEYWORDS, read_doc),
+    PYIO_FAST("readinto", reader_readinto, METH_KEYWORDS, readinto_doc),
+    PYIO_FAST("open", reader_open, METH_KEYWORDS, open_doc),
+    PYIO_FAST("read_many", pyio_reader_read_many, METH_KEYWORDS,
+              pyio_reader_read_many_doc),
+    PYIO_FAST("testzip", pyio_reader_testzip, METH_KEYWORDS,
+              pyio_reader_testzip_doc),
+    PYIO_FAST("_load", reader_load, 0, load_doc),
+    PYIO_FAST("_open_raw", pyio_reader_open_raw, 0, NULL),
     {"check", pyio_reader_check, METH_NOARGS, pyio_reader_check_doc},
     {"_set_profile", pyio_reader_set_profile, METH_O, NULL},
     {"_set_limits", pyio_reader_set_limits, METH_O, NULL},
