@@ -184,6 +184,8 @@ SWITCHES = ("PYIO_CHUNKED_NO_LIBDEFLATE", "PYIO_CHUNKED_NO_ISAL", "PYIO_CHUNKED_
 
 if sys.platform == "win32":
     sys.exit("pyio_chunked needs a POSIX system: it can't be built on Windows.")
+if sys.platform == "darwin" and not switched_on("PYIO_CHUNKED_PORTABLE"):
+    sys.exit("pyio_chunked was never built on macOS: PYIO_CHUNKED_PORTABLE=1 tries its POSIX-only build.")
 
 os.chdir(Path(__file__).resolve().parent)
 

@@ -53,13 +53,24 @@ def test_version_is_the_package_metadata_version():
     assert f'version = "{pyio_chunked.__version__}"' in text
 
 
-def test_windows_is_refused_in_one_sentence():
+@pytest.mark.parametrize(
+    ("platform", "sentence"),
+    [
+        ("win32", "pyio_chunked needs a POSIX system: it can't be built on Windows."),
+        (
+            "darwin",
+            "pyio_chunked was never built on macOS: PYIO_CHUNKED_PORTABLE=1 tries its POSIX-only build.",
+        ),
+    ],
+)
+def test_other_systems_are_refused_in_one_sentence(platform, sentence, monkeypatch):
     """setup.py says why; no compiler is started."""
+    monkeypatch.delenv("PYIO_CHUNKED_PORTABLE", raising=False)
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    code = "import sys, setuptools.command.build_ext; sys.platform = 'win32'; sys.argv = ['setup.py', '--version']; exec(open('setup.py').read())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
+    code = "import sys, setuptools.command.build_ext; sys.platform = sys.argv[1]; sys.argv = ['setup.py', '--version']; exec(open('setup.py').read())"
+    done = subprocess.run([sys.executable, "-c", code, platform], capture_output=True, text=True, cwd=root)
     assert done.returncode == 1
-    assert done.stderr.splitlines() == ["pyio_chunked needs a POSIX system: it can't be built on Windows."]
+    assert done.stderr.splitlines() == [sentence]
 
 
 @pytest.mark.parametrize(
