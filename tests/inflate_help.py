@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import zlib
 
 WBITS = {"raw": -15, "zlib": 15, "gzip": 31}
@@ -24,6 +25,17 @@ def pack(data: bytes, format: str, level: int = 6, zdict: bytes | None = None) -
         else zlib.compressobj(level, zlib.DEFLATED, WBITS[format], zdict=zdict)
     )
     return packer.compress(data) + packer.flush()
+
+
+def bgzf_block(data: bytes, level: int = 6) -> bytes:
+    raw = pack(data, "raw", level)
+    head = b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0" + struct.pack("<H", len(raw) + 25)
+    return head + raw + struct.pack("<II", zlib.crc32(data), len(data))
+
+
+def bgzf(data: bytes, block: int = 65280) -> bytes:
+    """With the empty block at its end."""
+    return b"".join(bgzf_block(data[at : at + block]) for at in range(0, len(data) + block, block))
 
 
 def outcome(call, *args, **kwargs):

@@ -26,7 +26,7 @@ import zlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inflate_help import BOUNDS, WBITS, pack, text
+from inflate_help import BOUNDS, WBITS, bgzf, pack, text
 
 import pyio_chunked
 from pyio_chunked import GzipFile, InflateReader, LimitError, gzip_open, pool
@@ -53,16 +53,6 @@ def member(data: bytes, flags: int = 0, mtime: int = 7, extra: bytes = b"extra")
     if flags & 2:
         head += struct.pack("<H", zlib.crc32(head) & 0xFFFF)
     return head + pack(data, "raw") + struct.pack("<II", zlib.crc32(data), len(data) & 0xFFFFFFFF)
-
-
-def bgzf(data: bytes, block: int = 65280) -> bytes:
-    out = []
-    for at in range(0, len(data) + block, block):
-        piece = data[at : at + block]
-        raw = pack(piece, "raw")
-        out.append(b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0" + struct.pack("<H", len(raw) + 25) + raw)
-        out.append(struct.pack("<II", zlib.crc32(piece), len(piece)))
-    return b"".join(out)
 
 
 class Raw(io.RawIOBase):

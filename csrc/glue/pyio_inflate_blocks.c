@@ -145,7 +145,8 @@ feed(struct pyio_turn *t)
     struct pyio_reader *const r = t->r;
 
     push(t);
-    while (cio_bgzf_hungry(r->blocks) && can_read_ahead(r)) {
+    while (cio_decoder_between(&r->decoder) && cio_bgzf_hungry(r->blocks)
+           && can_read_ahead(r)) {
         struct cio_done done;
 
         if (!pyio_blocks_room(r)) {

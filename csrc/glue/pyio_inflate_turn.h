@@ -46,7 +46,7 @@ int pyio_turn_ended(struct pyio_state *st, struct pyio_turn *turn,
 enum pyio_turn_end pyio_blocks_turn(struct pyio_turn *turn);
 /* The first bytes are a block's, and threads are wanted: r->blocks begins. */
 bool pyio_blocks_begin(struct pyio_reader *r);
-/* Room for input; always where nothing is queued. */
+/* Room for input; always where a block is cut or nothing is unread. */
 bool pyio_blocks_room(struct pyio_reader *r);
 /* Nothing is inflated into the memory of the call that ends. */
 void pyio_blocks_settle(struct pyio_reader *r);

@@ -226,7 +226,7 @@ cio_bgzf_room(struct cio_bgzf *q, struct cio_bgzf_in *in)
         in->at = 0;
         in->end = unread;
         in->size = q->in_nbytes;
-        return true;
+        return in->size - in->end >= ROOM_LEAST_NBYTES;
     }
     oldest = block_at(q, q->head)->in_at;
     if (oldest > in->at) { /* gone round; one byte keeps the ends apart */

@@ -51,8 +51,8 @@ struct cio_bgzf_in {
 /* Starts with what the caller has read already; more than fits: false. */
 bool cio_bgzf_begin(struct cio_bgzf *queue, struct cio_bgzf_in *in,
                     const uint8_t *data, size_t nbytes);
-/* Room for more input behind in->end. false: none until blocks are taken,
- * which is never so when none is queued. */
+/* Room for more input behind in->end. false: none until blocks are taken, or
+ * what is unread is; there is always some behind a block that is cut. */
 bool cio_bgzf_room(struct cio_bgzf *queue, struct cio_bgzf_in *in);
 
 /* Somebody keeps the memory that he was to read to: the input moves to new

@@ -129,6 +129,7 @@ more_input(struct reading *g)
         return false;
     }
     n = n < g->in_most ? n : g->in_most;
+    CHECK(g->in.size > g->in.end);
     n = n < g->in.size - g->in.end ? n : g->in.size - g->in.end;
     memcpy(g->in.data + g->in.end, g->s->packed + g->in_at, n);
     g->in.end += n;
