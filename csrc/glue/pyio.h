@@ -76,6 +76,8 @@ int pyio_arguments_tuple(const struct pyio_signature *signature,
 int pyio_as_size(PyObject *value, int64_t *size);
 /* An offset or count: ValueError below 0, OverflowError from 2**63. */
 int pyio_as_offset(PyObject *value, const char *name, int64_t *offset);
+/* OverflowError where off + nbytes is 2**63 or more. */
+int pyio_end_fits(int64_t off, int64_t nbytes);
 /* bool by truth; keeps *value when object is NULL. */
 int pyio_as_bool(PyObject *object, bool *value);
 /* Index of the str `value` in the NULL-terminated choices; ValueError names

@@ -170,6 +170,18 @@ pyio_as_offset(PyObject *value, const char *name, int64_t *offset)
 }
 
 int
+pyio_end_fits(int64_t off, int64_t nbytes)
+{
+    int64_t end;
+
+    if (__builtin_add_overflow(off, nbytes, &end)) {
+        return pyio_raise(PyExc_OverflowError,
+                          "offset + size is 2**63 or more");
+    }
+    return 0;
+}
+
+int
 pyio_as_bool(PyObject *object, bool *value)
 {
     int truth;

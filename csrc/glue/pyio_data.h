@@ -90,6 +90,30 @@ writer_pending(const struct pyio_writer *w)
     return (size_t)(w->s.next - w->s.buffer);
 }
 
+/* A fast path may take, or store, nbytes. */
+static inline bool
+stream_is_quick(const struct data_stream *s, size_t nbytes)
+{
+    return PYIO_LIKELY(stream_room(s) >= nbytes)
+           && pyio_lock_free(&s->head.lock);
+}
+
+/* A reader's method for a number: its bits `v`, and what they make. */
+#define DATA_GET(function, what, bits, make)                                  \
+    static PyObject *function(PyObject *op, PyObject *Py_UNUSED(ignored))     \
+    {                                                                         \
+        struct pyio_reader *const r = as_reader(op);                          \
+        uint##bits##_t v;                                                     \
+                                                                              \
+        if (!stream_is_quick(&r->s, bits / 8)                                 \
+            && reader_need(r, bits / 8, what) < 0) {                          \
+            return NULL;                                                      \
+        }                                                                     \
+        v = cio_get##bits(r->s.next, r->s.swap);                              \
+        r->s.next += bits / 8;                                                \
+        return make;                                                          \
+    }
+
 /* -------------------------------------------------- both (pyio_data.c) */
 
 #define DATA_BUFFER_MIN_NBYTES 4096

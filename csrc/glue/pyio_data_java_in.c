@@ -11,37 +11,18 @@
 #include "data/cio_scalar.h"
 #include "glue/pyio_read.h"
 
-static inline bool
-at_hand(const struct pyio_reader *r, size_t nbytes)
-{
-    return PYIO_LIKELY(stream_room(&r->s) >= nbytes)
-           && pyio_lock_free(&r->s.head.lock);
-}
-
-#define GET(name, bits, make)                                                 \
-    static PyObject *name(PyObject *op, PyObject *Py_UNUSED(ignored))         \
-    {                                                                         \
-        struct pyio_reader *const r = as_reader(op);                          \
-        uint##bits##_t v;                                                     \
-                                                                              \
-        if (!at_hand(r, bits / 8) && reader_need(r, bits / 8, #name) < 0) {   \
-            return NULL;                                                      \
-        }                                                                     \
-        v = cio_get##bits(r->s.next, r->s.swap);                              \
-        r->s.next += bits / 8;                                                \
-        return make;                                                          \
-    }
-
-GET(readBoolean, 8, PyBool_FromLong(v))
-GET(readByte, 8, PyLong_FromLong((int8_t)v))
-GET(readUnsignedByte, 8, PyLong_FromLong(v))
-GET(readShort, 16, PyLong_FromLong((int16_t)v))
-GET(readUnsignedShort, 16, PyLong_FromLong(v))
-GET(readChar, 16, PyUnicode_FromOrdinal(v))
-GET(readInt, 32, PyLong_FromLong((int32_t)v))
-GET(readLong, 64, PyLong_FromLongLong((int64_t)v))
-GET(readFloat, 32, PyFloat_FromDouble(cio_double_of_float32(v)))
-GET(readDouble, 64, PyFloat_FromDouble(cio_double_of_bits(v)))
+DATA_GET(readBoolean, "readBoolean", 8, PyBool_FromLong(v))
+DATA_GET(readByte, "readByte", 8, PyLong_FromLong((int8_t)v))
+DATA_GET(readUnsignedByte, "readUnsignedByte", 8, PyLong_FromLong(v))
+DATA_GET(readShort, "readShort", 16, PyLong_FromLong((int16_t)v))
+DATA_GET(readUnsignedShort, "readUnsignedShort", 16, PyLong_FromLong(v))
+DATA_GET(readChar, "readChar", 16, PyUnicode_FromOrdinal(v))
+DATA_GET(readInt, "readInt", 32, PyLong_FromLong((int32_t)v))
+DATA_GET(readLong, "readLong", 64, PyLong_FromLongLong((int64_t)v))
+DATA_GET(readFloat, "readFloat", 32,
+         PyFloat_FromDouble(cio_double_of_float32(v)))
+DATA_GET(readDouble, "readDouble", 64,
+         PyFloat_FromDouble(cio_double_of_bits(v)))
 
 static PyObject *
 readUTF(PyObject *op, PyObject *Py_UNUSED(ignored))

@@ -43,20 +43,13 @@ put_slowly(struct pyio_writer *w, PyObject *value, unsigned nbytes)
     return low_bits(value, &bits) < 0 ? NULL : put_number(w, bits, nbytes);
 }
 
-static inline bool
-has_room(const struct pyio_writer *w, size_t nbytes)
-{
-    return PYIO_LIKELY(stream_room(&w->s) >= nbytes)
-           && pyio_lock_free(&w->s.head.lock);
-}
-
 #define PUT_INT(name, bits)                                                   \
     static PyObject *name(PyObject *op, PyObject *value)                      \
     {                                                                         \
         struct pyio_writer *const w = as_writer(op);                          \
         int64_t n;                                                            \
                                                                               \
-        if (PYIO_LIKELY(has_room(w, bits / 8)                                 \
+        if (PYIO_LIKELY(stream_is_quick(&w->s, bits / 8)                      \
                         && pyio_long_short(value, &n))) {                     \
             cio_put##bits(w->s.next, (uint##bits##_t)n, w->s.swap);           \
             w->s.next += bits / 8;                                            \

@@ -41,21 +41,14 @@ put_slowly(struct pyio_writer *w, PyObject *value, enum cio_type type)
     return writer_put(w, "", 0, bytes, nbytes) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
-static inline bool
-has_room(const struct pyio_writer *w, size_t nbytes)
-{
-    return PYIO_LIKELY(stream_room(&w->s) >= nbytes)
-           && pyio_lock_free(&w->s.head.lock);
-}
-
 #define PUT_INT(name, TYPE, bits, in_range)                                   \
     static PyObject *write_##name(PyObject *op, PyObject *value)              \
     {                                                                         \
         struct pyio_writer *const w = as_writer(op);                          \
         int64_t n;                                                            \
                                                                               \
-        if (PYIO_LIKELY(has_room(w, bits / 8) && pyio_long_short(value, &n)   \
-                        && (in_range))) {                                     \
+        if (PYIO_LIKELY(stream_is_quick(&w->s, bits / 8)                      \
+                        && pyio_long_short(value, &n) && (in_range))) {       \
             cio_put##bits(w->s.next, (uint##bits##_t)n, w->s.swap);           \
             w->s.next += bits / 8;                                            \
             Py_RETURN_NONE;                                                   \
@@ -77,7 +70,7 @@ write_bool(PyObject *op, PyObject *value)
 {
     struct pyio_writer *const w = as_writer(op);
 
-    if (PYIO_LIKELY(has_room(w, 1) && PyBool_Check(value))) {
+    if (PYIO_LIKELY(stream_is_quick(&w->s, 1) && PyBool_Check(value))) {
         *w->s.next++ = value == Py_True;
         Py_RETURN_NONE;
     }
@@ -89,7 +82,7 @@ write_float64(PyObject *op, PyObject *value)
 {
     struct pyio_writer *const w = as_writer(op);
 
-    if (PYIO_LIKELY(has_room(w, 8) && PyFloat_CheckExact(value))) {
+    if (PYIO_LIKELY(stream_is_quick(&w->s, 8) && PyFloat_CheckExact(value))) {
         cio_put64(w->s.next, cio_bits_of_double(PyFloat_AS_DOUBLE(value)),
                   w->s.swap);
         w->s.next += 8;
@@ -105,7 +98,7 @@ write_float32(PyObject *op, PyObject *value)
     uint32_t bits;
 
     if (PYIO_LIKELY(
-            has_room(w, 4) && PyFloat_CheckExact(value)
+            stream_is_quick(&w->s, 4) && PyFloat_CheckExact(value)
             && cio_float32_of_double(PyFloat_AS_DOUBLE(value), &bits))) {
         cio_put32(w->s.next, bits, w->s.swap);
         w->s.next += 4;

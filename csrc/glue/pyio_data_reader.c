@@ -147,6 +147,16 @@ reader_need(struct pyio_reader *r, size_t nbytes, const char *what)
 
 /* ------------------------------------------------------- straight reads */
 
+/* Other memory as the buffer, of which nbytes are at hand. */
+static void
+use_buffer(struct data_stream *s, uint8_t *memory, size_t nbytes)
+{
+    cio_free(s->buffer);
+    s->buffer = s->next = memory;
+    s->limit = memory + nbytes;
+    s->capacity = nbytes > s->capacity ? nbytes : s->capacity;
+}
+
 /* Bytes that went to a caller's memory come first again: [s.next, + skip) and
  * data become the bytes at hand. */
 static int
@@ -178,10 +188,7 @@ put_back(struct pyio_reader *r, size_t skip, const uint8_t *data,
         memcpy(memory, s->next, skip);
     }
     memcpy(memory + skip, data, nbytes);
-    cio_free(s->buffer);
-    s->buffer = s->next = memory;
-    s->limit = memory + whole;
-    s->capacity = whole > s->capacity ? whole : s->capacity;
+    use_buffer(s, memory, whole);
     pyio_exception_give(exception);
     return 0;
 }
@@ -497,10 +504,7 @@ reader_unread_locked(struct pyio_reader *r, const uint8_t *data, size_t nbytes)
     if (at_hand != 0) {
         memcpy(memory + nbytes, s->next, at_hand);
     }
-    cio_free(s->buffer);
-    s->buffer = s->next = memory;
-    s->limit = memory + whole;
-    s->capacity = whole > s->capacity ? whole : s->capacity;
+    use_buffer(s, memory, whole);
     pyio_exception_give(exception);
     return 0;
 }

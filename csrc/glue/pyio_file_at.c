@@ -20,18 +20,6 @@ arguments(const char *name, Py_ssize_t nargs)
     return 0;
 }
 
-static int
-end_fits(int64_t off, int64_t nbytes)
-{
-    int64_t end;
-
-    if (__builtin_add_overflow(off, nbytes, &end)) {
-        return pyio_raise(PyExc_OverflowError,
-                          "offset + size is 2**63 or more");
-    }
-    return 0;
-}
-
 /* What the chunk holds back, or holds of old bytes, must not be missed by a
  * call that goes past it. */
 static int
@@ -90,7 +78,7 @@ pyio_file_pread(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 
     if (arguments("pread", nargs) < 0 || pyio_as_size(args[0], &size) < 0
         || pyio_as_offset(args[1], "offset", &off) < 0
-        || end_fits(off, size < 0 ? 0 : size) < 0
+        || pyio_end_fits(off, size < 0 ? 0 : size) < 0
         || begin_at(self, false) < 0) {
         return NULL;
     }
@@ -123,7 +111,7 @@ pyio_file_preadinto(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
         || pyio_target_buffer(args[0], "preadinto", &view) < 0) {
         return NULL;
     }
-    if (end_fits(off, view.len) == 0 && begin_at(self, false) == 0) {
+    if (pyio_end_fits(off, view.len) == 0 && begin_at(self, false) == 0) {
         core = core_at(self, off);
         done = pyio_read_memory(&core, view.buf, (size_t)view.len, 0);
         self->core.refused = core.refused;
@@ -158,7 +146,8 @@ pyio_file_pwrite(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     if (self->append && pyio_stream_is_open(&self->head)) {
         /* Linux would append all the same. */
         (void)pyio_stream_unsupported(&self->head, "pwrite() in append mode");
-    } else if (end_fits(off, view.len) == 0 && begin_at(self, true) == 0) {
+    } else if (pyio_end_fits(off, view.len) == 0
+               && begin_at(self, true) == 0) {
         struct cio_move move = {.fd = self->core.fd,
                                 .off = off,
                                 .buf = view.buf,

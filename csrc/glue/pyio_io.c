@@ -155,18 +155,6 @@ as_threads(PyObject *object, unsigned *threads)
     return 0;
 }
 
-static int
-end_fits(int64_t off, int64_t nbytes)
-{
-    int64_t end;
-
-    if (__builtin_add_overflow(off, nbytes, &end)) {
-        return pyio_raise(PyExc_OverflowError,
-                          "offset + size is 2**63 or more");
-    }
-    return 0;
-}
-
 /* ------------------------------------------------------------ read_bytes */
 
 PyDoc_STRVAR(
@@ -229,7 +217,7 @@ read_bytes(PyObject *Py_UNUSED(mod), PyObject *const *args, Py_ssize_t nargs,
     if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0
         || (given[1] != NULL && pyio_as_offset(given[1], "offset", &off) < 0)
         || (given[2] != NULL && pyio_as_size(given[2], &size) < 0)
-        || end_fits(off, size < 0 ? 0 : size) < 0
+        || pyio_end_fits(off, size < 0 ? 0 : size) < 0
         || as_threads(given[3], &threads) < 0
         || source_open(&source, given[0], off,
                        off == 0 && size < 0 ? small : NULL, &got)
@@ -271,7 +259,7 @@ read_into(PyObject *Py_UNUSED(mod), PyObject *const *args, Py_ssize_t nargs,
         || pyio_target_buffer(given[1], "read_into", &view) < 0) {
         return NULL;
     }
-    if (end_fits(off, view.len) == 0
+    if (pyio_end_fits(off, view.len) == 0
         && source_open(&source, given[0], off, NULL, NULL) == 0) {
         struct pyio_context context = {source.name, NULL, 0};
 

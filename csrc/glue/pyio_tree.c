@@ -132,17 +132,26 @@ ready(struct tree *self, bool under_way)
     return 0;
 }
 
+/* Nothing is under way, and path is one that a tree takes. */
+static int
+ready_for(struct tree *self, PyObject *path)
+{
+    if (ready(self, false) < 0) {
+        return -1;
+    }
+    return PyBytes_Check(path)
+               ? 0
+               : pyio_raise(PyExc_TypeError, "a path in a _Tree is bytes");
+}
+
 static PyObject *
 tree_folder(PyObject *op, PyObject *path)
 {
     struct tree *const self = (struct tree *)op;
     struct cio_done done;
 
-    if (ready(self, false) < 0) {
+    if (ready_for(self, path) < 0) {
         return NULL;
-    }
-    if (!PyBytes_Check(path)) {
-        return PyErr_Format(PyExc_TypeError, "a path in a _Tree is bytes");
     }
     Py_BEGIN_ALLOW_THREADS
     done = cio_tree_make_folder(self->core, PyBytes_AS_STRING(path),
@@ -161,11 +170,8 @@ tree_begin(PyObject *op, PyObject *path)
     struct tree *const self = (struct tree *)op;
     struct cio_done done;
 
-    if (ready(self, false) < 0) {
+    if (ready_for(self, path) < 0) {
         return NULL;
-    }
-    if (!PyBytes_Check(path)) {
-        return PyErr_Format(PyExc_TypeError, "a path in a _Tree is bytes");
     }
     self->path = Py_NewRef(path);
     Py_BEGIN_ALLOW_THREADS

@@ -23,7 +23,8 @@ pyio_reader_find(PyObject *op, PyObject *name)
 }
 
 PyObject *
-pyio_reader_names(PyObject *op, PyObject *Py_UNUSED(ignored))
+pyio_reader_list(PyObject *op,
+                 PyObject *(*make)(const struct pyio_archive *, uint32_t))
 {
     struct pyio_archive *const archive = pyio_reader_directory(op);
     PyObject *list;
@@ -33,16 +34,22 @@ pyio_reader_names(PyObject *op, PyObject *Py_UNUSED(ignored))
     }
     list = PyList_New((Py_ssize_t)archive->directory.count);
     for (uint32_t i = 0; list != NULL && i < archive->directory.count; i++) {
-        PyObject *const name = pyio_archive_name(archive, i);
+        PyObject *const item = make(archive, i);
 
-        if (name == NULL) {
+        if (item == NULL) {
             Py_CLEAR(list);
             break;
         }
-        PyList_SET_ITEM(list, (Py_ssize_t)i, name);
+        PyList_SET_ITEM(list, (Py_ssize_t)i, item);
     }
     pyio_archive_release(archive);
     return list;
+}
+
+PyObject *
+pyio_reader_names(PyObject *op, PyObject *Py_UNUSED(ignored))
+{
+    return pyio_reader_list(op, pyio_archive_name);
 }
 
 /* header_offset as zipfile computes it: any integer. */

@@ -25,6 +25,10 @@ struct pyio_archive *pyio_reader_directory(PyObject *op);
 
 /* In pyio_zip_listing.c. */
 PyObject *pyio_reader_find(PyObject *op, PyObject *name);
+/* make() of each member, in the directory's order. */
+PyObject *pyio_reader_list(PyObject *op,
+                           PyObject *(*make)(const struct pyio_archive *,
+                                             uint32_t));
 PyObject *pyio_reader_names(PyObject *op, PyObject *ignored);
 PyObject *pyio_reader_record(PyObject *op, PyObject *number);
 Py_ssize_t pyio_reader_length(PyObject *op);

@@ -47,34 +47,23 @@ pyio_reader_fingerprint(const struct pyio_archive *archive)
     return archive->has_path ? fingerprint_of(archive) : Py_NewRef(Py_None);
 }
 
+static PyObject *
+ref_fields_of(const struct pyio_archive *archive, uint32_t index)
+{
+    struct cio_zip_info info;
+
+    cio_directory_info(&archive->directory, index, &info);
+    return Py_BuildValue("NKKKIH", pyio_archive_name(archive, index),
+                         (unsigned long long)info.header_off,
+                         (unsigned long long)info.compressed_nbytes,
+                         (unsigned long long)info.nbytes, info.crc,
+                         info.method);
+}
+
 PyObject *
 pyio_reader_ref_fields(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_archive *const archive = pyio_reader_directory(op);
-    PyObject *list;
-
-    if (archive == NULL) {
-        return NULL;
-    }
-    list = PyList_New((Py_ssize_t)archive->directory.count);
-    for (uint32_t i = 0; list != NULL && i < archive->directory.count; i++) {
-        struct cio_zip_info info;
-        PyObject *fields;
-
-        cio_directory_info(&archive->directory, i, &info);
-        fields = Py_BuildValue("NKKKIH", pyio_archive_name(archive, i),
-                               (unsigned long long)info.header_off,
-                               (unsigned long long)info.compressed_nbytes,
-                               (unsigned long long)info.nbytes, info.crc,
-                               info.method);
-        if (fields == NULL) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, (Py_ssize_t)i, fields);
-    }
-    pyio_archive_release(archive);
-    return list;
+    return pyio_reader_list(op, ref_fields_of);
 }
 
 static struct pyio_archive *
@@ -127,6 +116,24 @@ open_ref(struct pyio_state *st, PyObject *const *args, Py_ssize_t nargs,
     return archive;
 }
 
+static PyObject *
+use_ref(PyObject *mod, PyObject *const *args, Py_ssize_t nargs,
+        PyObject *(*use)(struct pyio_state *, struct pyio_archive *,
+                         struct pyio_member *))
+{
+    struct pyio_state *st = pyio_state_of_module(mod);
+    struct pyio_member member;
+    struct pyio_archive *const archive = open_ref(st, args, nargs, &member);
+    PyObject *result = NULL;
+
+    if (archive != NULL) {
+        result = use(st, archive, &member);
+        Py_DECREF(archive);
+    }
+    pyio_member_clear(&member);
+    return result;
+}
+
 PyDoc_STRVAR(ref_read_doc,
              "_zip_ref_read($module, file, fingerprint, name, offset, "
              "compressed_size, size, crc, method, verify, /)\n--\n\n"
@@ -135,17 +142,7 @@ PyDoc_STRVAR(ref_read_doc,
 static PyObject *
 ref_read(PyObject *mod, PyObject *const *args, Py_ssize_t nargs)
 {
-    struct pyio_state *st = pyio_state_of_module(mod);
-    struct pyio_member member;
-    struct pyio_archive *const archive = open_ref(st, args, nargs, &member);
-    PyObject *result = NULL;
-
-    if (archive != NULL) {
-        result = pyio_member_read(st, archive, &member);
-        Py_DECREF(archive);
-    }
-    pyio_member_clear(&member);
-    return result;
+    return use_ref(mod, args, nargs, pyio_member_read);
 }
 
 PyDoc_STRVAR(ref_open_doc,
@@ -156,17 +153,7 @@ PyDoc_STRVAR(ref_open_doc,
 static PyObject *
 ref_open(PyObject *mod, PyObject *const *args, Py_ssize_t nargs)
 {
-    struct pyio_state *st = pyio_state_of_module(mod);
-    struct pyio_member member;
-    struct pyio_archive *const archive = open_ref(st, args, nargs, &member);
-    PyObject *result = NULL;
-
-    if (archive != NULL) {
-        result = pyio_member_open(st, archive, &member);
-        Py_DECREF(archive);
-    }
-    pyio_member_clear(&member);
-    return result;
+    return use_ref(mod, args, nargs, pyio_member_open);
 }
 
 static PyMethodDef functions[] = {

@@ -59,14 +59,9 @@ cio_fd_read_nowait(int fd, void *buf, size_t nbytes, int64_t off,
     return cio_done_of(CIO_MORE, 0);
 }
 
-struct cio_done
-cio_fd_write(int fd, const void *buf, size_t nbytes, int64_t off)
+static struct cio_done
+written(ssize_t put, size_t want)
 {
-    const size_t want = cio_min_size(nbytes, CIO_CALL_MAX_NBYTES);
-    const ssize_t put = off == CIO_OWN_OFFSET
-                            ? cio_sys->write(fd, buf, want)
-                            : cio_sys->pwrite(fd, buf, want, (off_t)off);
-
     if (put < 0) {
         return failed();
     }
@@ -78,22 +73,25 @@ cio_fd_write(int fd, const void *buf, size_t nbytes, int64_t off)
 }
 
 struct cio_done
+cio_fd_write(int fd, const void *buf, size_t nbytes, int64_t off)
+{
+    const size_t want = cio_min_size(nbytes, CIO_CALL_MAX_NBYTES);
+
+    return written(off == CIO_OWN_OFFSET
+                       ? cio_sys->write(fd, buf, want)
+                       : cio_sys->pwrite(fd, buf, want, (off_t)off),
+                   want);
+}
+
+struct cio_done
 cio_fd_writev(int fd, const struct iovec *list, int n)
 {
     size_t want = 0;
-    ssize_t put;
 
     for (int i = 0; i < n; i++) {
         want += list[i].iov_len;
     }
-    put = cio_sys->writev(fd, list, n);
-    if (put < 0) {
-        return failed();
-    }
-    if (put == 0 && want != 0) {
-        return cio_done_sys(ENOSPC, 0);
-    }
-    return cio_done_of(CIO_OK, (uint64_t)put);
+    return written(cio_sys->writev(fd, list, n), want);
 }
 
 struct cio_done
