@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -112,11 +113,15 @@ def tmpfs() -> Iterator[Path]:
         yield Path(name)
 
 
-Once = Callable[[Path], object]
+Once = Callable[..., object]
 
 
 def in_turn(
-    folder: Path, calls: list[Once], rounds: int = ROUNDS, each: int = 1
+    folder: Path,
+    calls: list[Once],
+    rounds: int = ROUNDS,
+    each: int = 1,
+    kind: Callable[[Path], object] = Path,
 ) -> tuple[list[float], list[list[float]]]:
     """Seconds of each call, every time to a new name; best, and all of them."""
     times: list[list[float]] = [[] for _ in calls]
@@ -128,8 +133,9 @@ def in_turn(
             call = calls[i]
             names = [folder / f"target-{number + k}" for k in range(each)]
             number += each
+            given = [kind(name) for name in names]
             start = clock()
-            for name in names:
+            for name in given:
                 call(name)
             times[i].append((clock() - start) / each)
             for name in names:
@@ -162,9 +168,10 @@ def test_small_copyfile(tmpfs, show, size, bar):
     source = str(make(tmpfs / "source", size))
     best, times = in_turn(
         tmpfs,
-        [lambda name: copyfile(source, str(name)), lambda name: shutil.copyfile(source, str(name))],
+        [partial(copyfile, source), partial(shutil.copyfile, source)],
         rounds=3 * ROUNDS,
         each=100,
+        kind=str,
     )
     show(f"copyfile {size} B, tmpfs, beside shutil.copyfile", best[0], best[1], ratio_of(times), bar)
 
@@ -311,9 +318,9 @@ def test_lengths_of_the_jdk(folder, show):
     lengths = LENGTHS + (HUGE_LENGTHS if "PYIO_BENCH_HUGE" in os.environ else [])
     for size in lengths:
         source = make(folder / "source", size)
-        methods = [
-            m for m in ("copy_file_range", "sendfile", "mapped", "chunked") if m in _serving(source, folder)
-        ]
+        methods = ["mapped", "chunked"]
+        if not pyio_chunked.build_info()["portable"]:
+            methods += ["copy_file_range", "sendfile"]
         best, times = in_turn(
             folder,
             [lambda name: transfer(source, name), *(by_method(source, m) for m in methods)],  # noqa: B023
@@ -323,10 +330,6 @@ def test_lengths_of_the_jdk(folder, show):
         winner = min(range(len(methods)), key=lambda i: median(times[1 + i]))  # noqa: B023
         ratio = ratio_of(times, 0, 1 + winner)
         show(f"auto, {size} B, {where}, beside {methods[winner]}", best[0], best[1 + winner], ratio, "0.95")
-
-
-def _serving(source: Path, folder: Path) -> list[str]:
-    return [*probe(source, folder / "none"), "mapped"]
 
 
 # ----------------------------------------------------------- sparse, reflink

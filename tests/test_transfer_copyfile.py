@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from transfer_help import CHUNK, FILE_METHODS, KERNEL, counted, fault, file_of, noise, sysctl_calls
+from transfer_help import CHUNK, FILE_METHODS, KERNEL, counted, fault, file_of, noise
 
 import pyio_chunked
 from pyio_chunked import Transfer, copy, copyfile, copyfileobj
@@ -41,15 +41,6 @@ def test_copies(tmp_path, size, kind):
     assert (tmp_path / "target").read_bytes() == source.read_bytes()
     assert isinstance(result, Transfer)
     assert result.count == size
-
-
-@pytest.mark.parametrize("size", [0, 1, 4096])
-def test_a_small_copy_is_at_most_eight_system_calls(tmp_path, size):
-    source = file_of(tmp_path / "source", noise(size))
-    with counted() as calls:
-        copyfile(source, tmp_path / "target")
-    assert sysctl_calls(calls) <= 8, calls
-    assert not {"malloc", "calloc", "realloc"} & set(calls) or not KERNEL
 
 
 @pytest.mark.parametrize("old", [b"", b"short", noise(CHUNK * 2)])

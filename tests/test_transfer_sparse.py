@@ -269,22 +269,26 @@ def test_reflink_never_makes_no_shared_blocks(tmp_path):
     assert target.read_bytes() == source.read_bytes()
 
 
-@pytest.fixture(scope="module")
-def btrfs(tmp_path_factory):
-    """A btrfs on a loop device, mounted."""
+MKFS = {"btrfs": ["mkfs.btrfs", "-q"], "xfs": ["mkfs.xfs", "-q", "-m", "reflink=1"]}
+
+
+@pytest.fixture(scope="module", params=MKFS)
+def sharing(request, tmp_path_factory):
+    """A file system that shares blocks, on a loop device, mounted."""
+    name = request.param
     if not KERNEL:
         pytest.skip("the portable build has no reflink")
-    if os.geteuid() != 0 or shutil.which("mkfs.btrfs") is None:
-        pytest.skip("a btrfs image needs root and mkfs.btrfs")
-    place = tmp_path_factory.mktemp("btrfs")
+    if os.geteuid() != 0 or shutil.which(MKFS[name][0]) is None:
+        pytest.skip(f"a {name} image needs root and mkfs.{name}")
+    place = tmp_path_factory.mktemp(name)
     image, folder = place / "image", place / "mounted"
     with open(image, "wb") as file:
         file.truncate(512 << 20)
     folder.mkdir()
-    subprocess.run(["mkfs.btrfs", "-q", image], check=True)
+    subprocess.run([*MKFS[name], image], check=True)
     mounted = subprocess.run(["mount", "-o", "loop", image, folder], capture_output=True, text=True)
     if mounted.returncode != 0:
-        pytest.skip(f"a btrfs image can't be mounted: {mounted.stderr.strip()}")
+        pytest.skip(f"a {name} image can't be mounted: {mounted.stderr.strip()}")
     try:
         yield folder
     finally:
@@ -298,9 +302,9 @@ def shared(path) -> bool:
 
 
 @pytest.mark.parametrize("reflink", ["auto", "always"])
-def test_btrfs_reflink(btrfs, reflink):
+def test_sharing_reflink(sharing, reflink):
     data = noise(1 << 20) * 20 + b"tail"
-    source, target = file_of(btrfs / "source", data), btrfs / f"target-{reflink}"
+    source, target = file_of(sharing / "source", data), sharing / f"target-{reflink}"
     os.sync()
     result = copyfile(source, target, reflink=reflink)
     assert result == (len(data), "reflink", 0, ())
@@ -312,46 +316,46 @@ def test_btrfs_reflink(btrfs, reflink):
     assert target.read_bytes() == data
 
 
-def test_btrfs_transfer_shares_ranges(btrfs):
+def test_sharing_transfer_shares_ranges(sharing):
     data = noise(1 << 20) * 4
-    source, target = file_of(btrfs / "source", data), btrfs / "ranges"
+    source, target = file_of(sharing / "source", data), sharing / "ranges"
     result = transfer(source, target, 1 << 20, source_offset=1 << 20, target_offset=0)
     assert result == (1 << 20, "reflink", 0, ())
     assert target.read_bytes() == data[1 << 20 : 2 << 20]
     # Off the blocks there is no sharing, and auto doesn't try.
-    result = transfer(source, target, 1000, source_offset=1, target_offset=7)
-    assert (result.count, result.method) == (1000, "copy_file_range")
-    assert target.read_bytes()[7:1007] == data[1:1001]
+    result = transfer(source, target, 10_000, source_offset=1, target_offset=7)
+    assert (result.count, result.method) == (10_000, "copy_file_range")
+    assert target.read_bytes()[7:10_007] == data[1:10_001]
     with pytest.raises(OSError) as caught:
         transfer(source, target, 1000, source_offset=1, target_offset=7, method="reflink")
     assert caught.value.errno == errno.EINVAL
 
 
-def test_btrfs_holes(btrfs):
+def test_sharing_holes(sharing):
     layout = [D, None, D, None]
-    source = sparse_file(btrfs / "sparse", layout)
+    source = sparse_file(sharing / "sparse", layout)
     os.sync()
-    result = copyfile(source, btrfs / "kept")
+    result = copyfile(source, sharing / "kept")
     assert result == (4 * BLOCK, "reflink", 2 * BLOCK, ())
-    assert (btrfs / "kept").read_bytes() == source.read_bytes()
+    assert (sharing / "kept").read_bytes() == source.read_bytes()
     # never: neither a clone nor copy_file_range, which would share the holes.
-    result = copyfile(source, btrfs / "filled", sparse="never")
+    result = copyfile(source, sharing / "filled", sparse="never")
     os.sync()
     assert result.method == "sendfile"
-    assert (btrfs / "filled").read_bytes() == source.read_bytes()
-    assert blocks(btrfs / "filled") * 512 >= 4 * BLOCK
+    assert (sharing / "filled").read_bytes() == source.read_bytes()
+    assert blocks(sharing / "filled") * 512 >= 4 * BLOCK
 
 
-def test_btrfs_never(btrfs):
-    source, target = file_of(btrfs / "source", noise(1 << 20)), btrfs / "never"
+def test_sharing_never(sharing):
+    source, target = file_of(sharing / "source", noise(1 << 20)), sharing / "never"
     os.sync()
     assert copyfile(source, target, reflink="never").method == "sendfile"
     os.sync()
     assert not shared(target)
 
 
-def test_btrfs_across_file_systems(btrfs, tmp_path):
-    source = file_of(btrfs / "source", noise(100_000))
+def test_sharing_not_across_file_systems(sharing, tmp_path):
+    source = file_of(sharing / "source", noise(100_000))
     result = copyfile(source, tmp_path / "target")
     assert result.fallbacks[0][0] == "reflink"
     assert (tmp_path / "target").read_bytes() == source.read_bytes()

@@ -29,13 +29,8 @@ def file_of(path: Path, data: bytes) -> Path:
     return path
 
 
-def has_kernel_copies(folder: Path) -> bool:
-    """Not the portable build."""
-    return "sendfile" in pyio_chunked.probe(__file__, folder / "none")
-
-
 # Methods that serve two regular files; the portable build has the last two.
-KERNEL = [] if "sendfile" not in pyio_chunked.probe(__file__, "none") else ["copy_file_range", "sendfile"]
+KERNEL = [] if pyio_chunked.build_info()["portable"] else ["copy_file_range", "sendfile"]
 KERNEL_CASES = KERNEL or [pytest.param("none", marks=pytest.mark.skip(reason="the portable build has none"))]
 FILE_METHODS = [*KERNEL, "mapped", "chunked"]
 

@@ -52,6 +52,10 @@ cio_transfer_fill(struct cio_transfer *t)
     }
     done = cio_source_read(t, data, room);
     t->pending_end = (size_t)done.nbytes;
+    /* A short count is no end, but here fstat has said so too. */
+    t->ended = t->source.kind == CIO_END_FILE && done.status == CIO_OK
+               && done.nbytes < room
+               && t->source.off + done.nbytes == t->source.size;
     return done;
 }
 

@@ -104,6 +104,9 @@ move(struct cio_transfer *t)
     if (t->pending_begin < t->pending_end) {
         return cio_transfer_drain(t);
     }
+    if (t->ended && t->source.off == t->source.size) {
+        return cio_done_of(CIO_EOF, 0);
+    }
     if (t->segments && route != CIO_ROUTE_REFLINK) {
         if (t->source.off >= t->data_end) {
             done = cio_sparse_next(t);

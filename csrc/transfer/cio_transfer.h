@@ -94,6 +94,7 @@ struct cio_transfer {
     bool refused;          /* a leaf says: not the data, the method failed */
     bool reserve;          /* ask for the target's blocks ahead */
     uint64_t reserved_end; /* target offset up to which that was done */
+    bool ended;            /* a read was short where fstat said the end is */
     uint64_t data_end;     /* source offset where the segment of data ends */
     size_t slice_nbytes;   /* of the next step */
     uint64_t target_size;  /* of the old bytes that are still there */
