@@ -245,6 +245,18 @@ def test_notebook(notebook, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=ids(NOTEBOOKS))
+def test_notebooks_show_their_outputs_on_the_web(notebook):
+    """Run once from top to bottom, without a trace of where, and small."""
+    text = notebook.read_text()
+    cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    kinds = {kind for cell in cells for out in cell["outputs"] for kind in out.get("data", {})}
+    assert {"text/html", "text/plain"} <= kinds <= {"text/html", "text/plain", "image/png"}
+    assert not re.search(r"/(tmp|home|root|work)/|Traceback", text)
+    assert len(text) < 150_000
+
+
 def test_notebooks_are_the_two():
     assert [path.stem for path in NOTEBOOKS] == ["copy-and-calibrate", "zipped-data-set"]
 

@@ -85,11 +85,15 @@ def test_reading_model(tmp_path_factory: pytest.TempPathFactory, seed: int, draw
         place.write_bytes(packed)
         options = {"filename": place}
     else:
-        options = {"fileobj": io.BytesIO(packed) if kind == "BytesIO" else Slow(packed, rng.randint(1, 200_000))}
+        options = {
+            "fileobj": io.BytesIO(packed) if kind == "BytesIO" else Slow(packed, rng.randint(1, 200_000))
+        }
     ours, theirs = GzipFile(**options, threads=rng.choice([2, 3, 8])), io.BytesIO(data)
     sizes = [-1, 0, 1, 7, 100, 65_279, 65_280, 65_281, 131_072, 1_000_000, 1 << 20, 3_000_000, 2**40]
     for _ in range(rng.randint(1, 40)):
-        call = draw.draw(st.sampled_from(["read", "readline", "readinto", "read1", "peek", "seek", "back", "next"]))
+        call = draw.draw(
+            st.sampled_from(["read", "readline", "readinto", "read1", "peek", "seek", "back", "next"])
+        )
         size = rng.choice(sizes)
         if call in ("read", "readline"):
             assert getattr(ours, call)(size) == getattr(theirs, call)(size)
@@ -106,7 +110,9 @@ def test_reading_model(tmp_path_factory: pytest.TempPathFactory, seed: int, draw
         elif call == "next":
             assert next(ours, b"") == next(theirs, b"")
         elif kind != "slow":
-            to = rng.randint(0, len(data)) if call == "seek" else max(0, theirs.tell() - rng.choice(sizes[:7]))
+            to = (
+                rng.randint(0, len(data)) if call == "seek" else max(0, theirs.tell() - rng.choice(sizes[:7]))
+            )
             assert ours.seek(min(to, len(data))) == theirs.seek(min(to, len(data)))
         assert ours.tell() == theirs.tell()
     ours.close()
@@ -279,7 +285,9 @@ def test_an_error_ahead_comes_when_the_reader_gets_there(how: str, tmp_path: Pat
                         buffer = bytearray(30_000)
                         piece: bytes | memoryview = memoryview(buffer)[: reader.readinto(buffer)]
                     else:
-                        piece = getattr(reader, "read" if call == "all" else call)(-1 if call == "all" else 30_000)
+                        piece = getattr(reader, "read" if call == "all" else call)(
+                            -1 if call == "all" else 30_000
+                        )
                     assert piece
                     got += piece
             # Said again, and what a failed call had comes first.
@@ -369,7 +377,9 @@ keep = [reader]
 keep.append(keep)
 """
     for _ in range(5):
-        done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, path], capture_output=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code, path], capture_output=True, timeout=60
+        )
         assert (done.returncode, done.stderr) == (0, b"")
 
 
