@@ -79,10 +79,7 @@ def open_compressed(
     try:
         stream = _decoded(plain, file, compression, chunk_size)
     except BaseException:
-        if isinstance(file, int):
-            plain.detach()  # what was given stays open
-        else:
-            plain.close()
+        plain.close()  # a descriptor, too: it was ours from File on, as builtins.open has it
         raise
     return _wrapped(stream, mode, encoding, errors, newline) if "t" in mode else stream
 
@@ -121,9 +118,9 @@ def _decoded(plain: File, file: Any, compression: str, chunk_size: int) -> Any:
 def _only_member(plain: File, file: Any) -> Any:
     from pyio_chunked import ZipFile
 
-    if isinstance(file, int):
-        raise ValueError("a zip archive is opened by its path, not by a descriptor")
-    with ZipFile(file) as archive:
+    if not plain.seekable():
+        raise ValueError(f"{file!r} is a zip archive that can't be read from its end: it is not seekable")
+    with ZipFile(plain) as archive:  # which takes a descriptor of its own
         names = archive.namelist()
         if len(names) != 1:
             raise ValueError(f"{file!r} is a zip archive of {len(names)} members, not of one")

@@ -749,6 +749,29 @@ def test_open_with_compression(path, tmp_path):
         assert file.read() == DATA
     with pytest.raises(ValueError, match="2 members"):
         pyio_chunked.open(two, compression="infer")
+    fd = os.open(one, os.O_RDONLY)
+    with pyio_chunked.open(fd, "rt", compression="infer", encoding="ascii") as file:
+        assert file.read() == DATA.decode()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)  # it was ours
+    fd = os.open(two, os.O_RDONLY)
+    with pytest.raises(ValueError, match="2 members"):
+        pyio_chunked.open(fd, compression="infer")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)  # as builtins.open, when it fails behind the opening
+    fd = os.open(two, os.O_RDONLY)
+    with pytest.raises(ValueError, match="compression"):
+        pyio_chunked.open(fd, compression="bz2")
+    os.close(fd)  # refused before it was ours
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    keeper = os.open(fifo, os.O_RDWR)
+    try:
+        os.write(keeper, one.read_bytes()[:100])
+        with pytest.raises(ValueError, match="not seekable"):
+            pyio_chunked.open(fifo, compression="infer")
+    finally:
+        os.close(keeper)
     with pytest.raises(gzip.BadGzipFile), pyio_chunked.open(plain, compression="gzip") as file:
         file.read()
     for mode in ("wb", "ab", "xb", "r+b", "wt"):
