@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+from data_help import Drip
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -312,22 +313,6 @@ def test_a_cut_anywhere_leaves_the_position_at_the_value(sequence, size, data):
             at += len(piece)
         assert r.read() == whole[at:cut]
         r.close()
-
-
-class Drip(io.RawIOBase):
-    """A source that gives a byte or three at a time and can't seek."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        n = min(len(buffer), 1 + self.at % 3, len(self.data) - self.at)
-        buffer[:n] = self.data[self.at : self.at + n]
-        self.at += n
-        return n
 
 
 # -------------------------------------------------------------- single cases

@@ -14,25 +14,9 @@ import threading
 from contextlib import contextmanager, suppress
 
 import pytest
+from data_help import Drip
 
 from pyio_chunked import DataReader, DataWriter, ShortReadError
-
-
-class Drip(io.RawIOBase):
-    """A source that gives a byte or three at a time and can't seek."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        n = min(len(buffer), 1 + self.at % 3, len(self.data) - self.at)
-        buffer[:n] = self.data[self.at : self.at + n]
-        self.at += n
-        return n
-
 
 # -------------------------------------------------------------------- arrays
 

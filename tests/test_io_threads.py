@@ -7,10 +7,10 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from thread_help import in_child, run_threads, wait_for
 
 import pyio_chunked
 
@@ -22,41 +22,6 @@ def path(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(DATA)
     return path
-
-
-def run_threads(count: int, function: Callable[[int], None]) -> None:
-    failures: list[BaseException] = []
-
-    def guarded(i: int) -> None:
-        try:
-            function(i)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    if failures:
-        raise failures[0]
-
-
-def in_child(function: Callable[[], None]) -> int:
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            function()
-            code = 0
-        finally:
-            os._exit(code)
-    return child
-
-
-def wait_for(child: int) -> None:
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_eight_threads_pread_one_file(path, seed):

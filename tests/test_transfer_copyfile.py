@@ -15,6 +15,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from thread_help import in_child, wait_for
 from transfer_help import CHUNK, FILE_METHODS, KERNEL, counted, fault, file_of, noise
 
 import pyio_chunked
@@ -161,7 +162,13 @@ def test_rules_come_before_permissions():
         source = file_of(open_to_all / "source", DATA)
         source.chmod(0o444)
         os.mkfifo(open_to_all / "fifo", 0o400)
-        in_child(lambda: rules_before_permissions(open_to_all))
+
+        def as_nobody() -> None:
+            os.setgid(65534)
+            os.setuid(65534)
+            rules_before_permissions(open_to_all)
+
+        wait_for(in_child(as_nobody))
 
 
 def rules_before_permissions(folder: Path) -> None:
@@ -172,25 +179,6 @@ def rules_before_permissions(folder: Path) -> None:
     with pytest.raises(PermissionError) as caught:
         copyfile(folder / "source", folder / "target")
     assert caught.value.filename == str(folder / "target")
-
-
-def in_child(work) -> None:
-    """As a user that isn't root."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.setgid(65534)
-            os.setuid(65534)
-            work()
-            status = 0
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    assert os.waitpid(pid, 0)[1] == 0
 
 
 # ------------------------------------------------------------- failing halfway
@@ -240,19 +228,7 @@ def test_full_file_system(tmp_path):
             else:
                 raise AssertionError(method)
 
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    assert os.waitpid(pid, 0)[1] == 0
+    wait_for(in_child(work))
 
 
 def test_progress(tmp_path, target):

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import io
-import os
-import signal
 import sys
 import threading
 import zipfile
 
 import pytest
+from thread_help import in_child, run_threads, wait_for
 from zip_help import Duck, pack, text
 
 from pyio_chunked import ZipFile
@@ -21,24 +20,6 @@ MEMBERS = {f"m{i}": text(n, i) for i, n in enumerate([0, 1, 500, 3000, 40_000, 2
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     return pack(tmp_path_factory.mktemp("threads") / "a.zip", MEMBERS)
-
-
-def run_threads(count, work):
-    failures = []
-
-    def guarded(number):
-        try:
-            work(number)
-        except BaseException as failure:
-            failures.append(failure)
-
-    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
 def use(zf, number, rounds=2):
@@ -124,25 +105,6 @@ def test_member_closed_while_another_thread_reads(path):
             thread.join()
 
 
-def in_child(work):
-    """Runs in a forked child; its outcome is the exit status."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            signal.alarm(60)
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    return pid
-
-
-def wait_for(pids):
-    for pid in pids:
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-
-
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 
@@ -151,7 +113,7 @@ def test_forked_workers_share_one(path, kind):
     """What fails in half of the reads with zipfile: a shared descriptor offset."""
     with open(path, "rb") as file, ZipFile(path if kind == "path" else file) as zf:
         zf.read("m3")
-        wait_for([in_child(lambda i=i: use(zf, i)) for i in range(3)] + [in_child(lambda: use(zf, 9, 1))])
+        wait_for(*[in_child(lambda i=i: use(zf, i)) for i in range(3)], in_child(lambda: use(zf, 9, 1)))
         use(zf, 5, 1)
 
 
@@ -166,7 +128,7 @@ def test_open_members_go_on_in_parent_and_child(path):
 
         pid = in_child(finish)
         finish()
-        wait_for([pid])
+        wait_for(pid)
         for member in members.values():
             member.close()
 
@@ -190,7 +152,7 @@ def test_fork_while_other_threads_read(path):
             thread.start()
         try:
             for i in range(6):
-                wait_for([in_child(lambda i=i: use(zf, i, 1))])
+                wait_for(in_child(lambda i=i: use(zf, i, 1)))
         finally:
             ended.set()
             for thread in threads:
@@ -207,7 +169,7 @@ def test_an_iterator_that_was_begun_goes_on_in_the_child(path):
 
         pid = in_child(finish)
         finish()
-        wait_for([pid])
+        wait_for(pid)
 
 
 def test_multiprocessing_by_refs(path):

@@ -42,12 +42,12 @@ struct data_stream {
     struct data_records *records; /* struct formats in use; NULL: none */
 };
 
-struct pyio_writer {
+struct pyio_data_writer {
     struct data_stream s;
     int64_t flushed; /* bytes that reached the target */
 };
 
-struct pyio_reader {
+struct pyio_data_reader {
     struct data_stream s;
     Py_buffer view;     /* a Buffer as source; view.obj NULL otherwise */
     int64_t end_offset; /* position in the source of s.limit */
@@ -58,16 +58,16 @@ struct pyio_reader {
     bool lossy;  /* java.DataInput: a value cut by the end is gone */
 };
 
-static inline struct pyio_writer *
+static inline struct pyio_data_writer *
 as_writer(PyObject *op)
 {
-    return (struct pyio_writer *)op;
+    return (struct pyio_data_writer *)op;
 }
 
-static inline struct pyio_reader *
+static inline struct pyio_data_reader *
 as_reader(PyObject *op)
 {
-    return (struct pyio_reader *)op;
+    return (struct pyio_data_reader *)op;
 }
 
 /* Used by its descriptor, not by an object's methods. */
@@ -85,7 +85,7 @@ stream_room(const struct data_stream *s)
 }
 
 static inline size_t
-writer_pending(const struct pyio_writer *w)
+writer_pending(const struct pyio_data_writer *w)
 {
     return (size_t)(w->s.next - w->s.buffer);
 }
@@ -102,7 +102,7 @@ stream_is_quick(const struct data_stream *s, size_t nbytes)
 #define DATA_GET(function, what, bits, make)                                  \
     static PyObject *function(PyObject *op, PyObject *Py_UNUSED(ignored))     \
     {                                                                         \
-        struct pyio_reader *const r = as_reader(op);                          \
+        struct pyio_data_reader *const r = as_reader(op);                     \
         uint##bits##_t v;                                                     \
                                                                               \
         if (!stream_is_quick(&r->s, bits / 8)                                 \
@@ -203,27 +203,28 @@ int data_short_read(struct pyio_state *st, const struct data_short *what);
 extern PyType_Spec pyio_data_writer_spec;
 /* head and body as one value: all of it or nothing of it is accepted, as far
  * as it fits the buffer. No lock held. */
-int writer_put(struct pyio_writer *w, const void *head, size_t head_nbytes,
-               const void *body, size_t body_nbytes);
+int writer_put(struct pyio_data_writer *w, const void *head,
+               size_t head_nbytes, const void *body, size_t body_nbytes);
 /* The bytes of a Buffer, which stays exported where the target kept a view;
  * their number. */
-Py_ssize_t writer_put_buffer(struct pyio_writer *w, PyObject *data);
+Py_ssize_t writer_put_buffer(struct pyio_data_writer *w, PyObject *data);
 /* error: what is raised for a text that is too long. */
-int writer_put_mutf8(struct pyio_writer *w, PyObject *text, PyObject *error);
+int writer_put_mutf8(struct pyio_data_writer *w, PyObject *text,
+                     PyObject *error);
 /* Everything that is buffered to the target. */
-int writer_drain_locked(struct pyio_writer *w);
+int writer_drain_locked(struct pyio_data_writer *w);
 /* Bytes to the target, in front of which nothing is buffered. *put is right on
  * failure too. PYIO_KEPT: the memory may not be freed. */
-int writer_emit_locked(struct pyio_writer *w, const uint8_t *data,
+int writer_emit_locked(struct pyio_data_writer *w, const uint8_t *data,
                        size_t nbytes, size_t *put);
 /* Room for nbytes <= capacity; drains as needed. */
-int writer_room_locked(struct pyio_writer *w, size_t nbytes);
+int writer_room_locked(struct pyio_data_writer *w, size_t nbytes);
 /* Composed memory to the target of an unbuffered writer. */
-int writer_send_locked(struct pyio_writer *w, const uint8_t *data,
+int writer_send_locked(struct pyio_data_writer *w, const uint8_t *data,
                        size_t nbytes);
-int writer_tell_locked(struct pyio_writer *w, int64_t *position);
-int writer_init(struct pyio_writer *w, PyObject *target, PyObject *byteorder,
-                PyObject *buffer_size);
+int writer_tell_locked(struct pyio_data_writer *w, int64_t *position);
+int writer_init(struct pyio_data_writer *w, PyObject *target,
+                PyObject *byteorder, PyObject *buffer_size);
 extern PyMethodDef pyio_data_put_methods[], pyio_data_text_methods[],
     pyio_data_array_methods[], pyio_data_record_methods[];
 /* As methods, shared with java.DataOutput (pyio_data_writer_file.c). */
@@ -237,34 +238,35 @@ void writer_finalize(PyObject *op);
 
 extern PyType_Spec pyio_data_reader_spec, pyio_data_iterator_spec;
 /* pyio_data_source.c: one read of the source; *got 0 is its end. */
-int reader_source_read(struct pyio_reader *r, uint8_t *data, size_t nbytes,
-                       size_t *got);
+int reader_source_read(struct pyio_data_reader *r, uint8_t *data,
+                       size_t nbytes, size_t *got);
 /* The same for a refill: a file's page cache is asked first, once a call, with
  * the GIL kept (giving it up for microseconds is dear beside a busy thread).
  */
-int reader_source_refill(struct pyio_reader *r, uint8_t *data, size_t nbytes,
-                         size_t *got);
+int reader_source_refill(struct pyio_data_reader *r, uint8_t *data,
+                         size_t nbytes, size_t *got);
 static inline bool
-reader_by_descriptor(const struct pyio_reader *r)
+reader_by_descriptor(const struct pyio_data_reader *r)
 {
     return data_stream_by_fd(&r->s);
 }
 /* No bytes at hand. After a read straight to other memory also those that were
  * are void: the buffer always holds what precedes end_offset. */
 static inline void
-reader_drop(struct pyio_reader *r)
+reader_drop(struct pyio_data_reader *r)
 {
     r->s.next = r->s.limit = r->s.buffer;
 }
-int64_t reader_tell_locked(const struct pyio_reader *r);
+int64_t reader_tell_locked(const struct pyio_data_reader *r);
 /* At least nbytes at s.next, or all there are before the end: look at
  * stream_room. The buffer grows with what arrives. */
-int reader_fill_locked(struct pyio_reader *r, size_t nbytes);
+int reader_fill_locked(struct pyio_data_reader *r, size_t nbytes);
 /* Fill or raise ShortReadError, with the position where it was. */
-int reader_need_locked(struct pyio_reader *r, size_t nbytes, const char *what);
+int reader_need_locked(struct pyio_data_reader *r, size_t nbytes,
+                       const char *what);
 /* Out of line part of a scalar read: enters, fills, and leaves with nbytes at
  * s.next. Nothing of Python runs between its return and the caller's use. */
-int reader_need(struct pyio_reader *r, size_t nbytes, const char *what);
+int reader_need(struct pyio_data_reader *r, size_t nbytes, const char *what);
 /* A whole value: nbytes behind skip bytes of prefix, at data: in the buffer,
  * or, where it is larger, gathered. The position moves with done. */
 struct data_whole {
@@ -274,43 +276,44 @@ struct data_whole {
     struct pyio_result gathered; /* bytes NULL: in the buffer */
 };
 /* -1: ShortReadError and others, the position where it was; no done then. */
-int reader_whole_locked(struct pyio_reader *r, size_t skip, uint64_t nbytes,
-                        const char *what, struct data_whole *whole);
+int reader_whole_locked(struct pyio_data_reader *r, size_t skip,
+                        uint64_t nbytes, const char *what,
+                        struct data_whole *whole);
 /* taken false: the position stays at the value's start. */
-void reader_whole_done_locked(struct pyio_reader *r, struct data_whole *whole,
-                              bool taken);
+void reader_whole_done_locked(struct pyio_data_reader *r,
+                              struct data_whole *whole, bool taken);
 /* Bytes that a caller took come first again; the data is copied. */
-int reader_unread_locked(struct pyio_reader *r, const uint8_t *data,
+int reader_unread_locked(struct pyio_data_reader *r, const uint8_t *data,
                          size_t nbytes);
 /* ShortReadError of nbytes at the position, of which too few are at hand or,
  * unread, in the file. */
-int reader_short_locked(struct pyio_reader *r, uint64_t nbytes,
+int reader_short_locked(struct pyio_data_reader *r, uint64_t nbytes,
                         const char *what);
 /* Exactly nbytes that begin `skip` bytes behind the position (a prefix) to
  * memory; skip bytes are at hand. Moves the position behind them. A short
  * source: ShortReadError. After any failure the position is where it was. */
-int reader_copy_locked(struct pyio_reader *r, size_t skip, uint8_t *data,
+int reader_copy_locked(struct pyio_data_reader *r, size_t skip, uint8_t *data,
                        size_t nbytes, const char *what);
 /* The same as a new bytes object that grows with what arrives. */
-PyObject *reader_bytes_locked(struct pyio_reader *r, size_t skip,
+PyObject *reader_bytes_locked(struct pyio_data_reader *r, size_t skip,
                               uint64_t nbytes, const char *what);
 /* Bytes from here to the end where that is known: 1; 0 where not; -1. */
-int reader_remaining_locked(struct pyio_reader *r, uint64_t *nbytes);
-int reader_init(struct pyio_reader *r, PyObject *source, PyObject *byteorder,
-                PyObject *buffer_size);
+int reader_remaining_locked(struct pyio_data_reader *r, uint64_t *nbytes);
+int reader_init(struct pyio_data_reader *r, PyObject *source,
+                PyObject *byteorder, PyObject *buffer_size);
 /* Bytes at most nbytes, fewer at the end. */
-PyObject *reader_upto_locked(struct pyio_reader *r, uint64_t nbytes);
-int reader_upto_into_locked(struct pyio_reader *r, uint8_t *data,
+PyObject *reader_upto_locked(struct pyio_data_reader *r, uint64_t nbytes);
+int reader_upto_into_locked(struct pyio_data_reader *r, uint8_t *data,
                             size_t nbytes, size_t *filled);
 /* pyio_data_reader_seek.c: forward by nbytes; ShortReadError where the source
  * ends before. */
-int reader_skip_locked(struct pyio_reader *r, uint64_t nbytes,
+int reader_skip_locked(struct pyio_data_reader *r, uint64_t nbytes,
                        const char *what);
 /* The source stands where the stream does, as far as it can be moved. */
-int reader_sync_locked(struct pyio_reader *r);
-int reader_seek_locked(struct pyio_reader *r, int64_t offset, int whence);
+int reader_sync_locked(struct pyio_data_reader *r);
+int reader_seek_locked(struct pyio_data_reader *r, int64_t offset, int whence);
 /* One read of the source straight to the buffer's end. */
-int reader_fetch_locked(struct pyio_reader *r, size_t nbytes);
+int reader_fetch_locked(struct pyio_data_reader *r, size_t nbytes);
 /* As methods, shared with java.DataInput (pyio_data_reader_file.c). */
 PyObject *reader_close(PyObject *op, PyObject *ignored);
 PyObject *reader_detach(PyObject *op, PyObject *ignored);
@@ -319,9 +322,9 @@ int reader_traverse(PyObject *op, visitproc visit, void *arg);
 int reader_clear(PyObject *op);
 void reader_dealloc(PyObject *op);
 void reader_finalize(PyObject *op);
-PyObject *reader_get_bytes(struct pyio_reader *r, PyObject *count,
+PyObject *reader_get_bytes(struct pyio_data_reader *r, PyObject *count,
                            const char *what);
-PyObject *reader_get_mutf8(struct pyio_reader *r, PyObject *error);
+PyObject *reader_get_mutf8(struct pyio_data_reader *r, PyObject *error);
 PyObject *data_decode_mutf8(const uint8_t *data, size_t nbytes,
                             PyObject *error);
 extern PyMethodDef pyio_data_get_methods[], pyio_data_text_get_methods[],

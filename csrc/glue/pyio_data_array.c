@@ -79,7 +79,7 @@ swap_locked(void *dst, const void *src, size_t nbytes, unsigned width)
 
 /* Unbuffered: swapped whole, one write. */
 static int
-put_swapped_whole_locked(struct pyio_writer *w, const Py_buffer *view,
+put_swapped_whole_locked(struct pyio_data_writer *w, const Py_buffer *view,
                          unsigned width)
 {
     uint8_t *const whole = cio_sys->malloc((size_t)view->len);
@@ -99,7 +99,7 @@ put_swapped_whole_locked(struct pyio_writer *w, const Py_buffer *view,
 
 /* Swapped into the buffer, a buffer's worth at a time. */
 static int
-put_swapped_locked(struct pyio_writer *w, const Py_buffer *view,
+put_swapped_locked(struct pyio_data_writer *w, const Py_buffer *view,
                    unsigned width)
 {
     const uint8_t *const data = view->buf;
@@ -135,7 +135,7 @@ put_swapped_locked(struct pyio_writer *w, const Py_buffer *view,
 static PyObject *
 write_array(PyObject *op, PyObject *array)
 {
-    struct pyio_writer *const w = as_writer(op);
+    struct pyio_data_writer *const w = as_writer(op);
     struct elements elements;
     Py_buffer view;
     int result = -1;
@@ -207,7 +207,7 @@ struct filling {
 
 /* From the bytes at hand, in one pass. */
 static void
-take_at_hand(struct pyio_reader *r, struct filling *f)
+take_at_hand(struct pyio_data_reader *r, struct filling *f)
 {
     size_t piece = cio_min_size(stream_room(&r->s), f->nbytes - f->done);
 
@@ -220,7 +220,7 @@ take_at_hand(struct pyio_reader *r, struct filling *f)
 /* One read of a descriptor straight to its place, swapped while it is in the
  * cache. 1: something came, 0: the end, -1. */
 static int
-fetch_in_place(struct pyio_reader *r, struct filling *f)
+fetch_in_place(struct pyio_data_reader *r, struct filling *f)
 {
     uint8_t *const begin = f->out + f->done;
     const size_t want =
@@ -240,7 +240,7 @@ fetch_in_place(struct pyio_reader *r, struct filling *f)
 /* One read of an object to memory that it may keep, and from there, swapped,
  * to its place. The same results. */
 static int
-fetch_by_piece(struct pyio_reader *r, struct filling *f)
+fetch_by_piece(struct pyio_data_reader *r, struct filling *f)
 {
     uint8_t *const begin = f->out + f->done;
     size_t want, got, have, whole;
@@ -273,7 +273,7 @@ fetch_by_piece(struct pyio_reader *r, struct filling *f)
 }
 
 static int
-fill_step(struct pyio_reader *r, struct filling *f, bool straight)
+fill_step(struct pyio_data_reader *r, struct filling *f, bool straight)
 {
     const size_t at_hand = stream_room(&r->s);
     int result = 1;
@@ -298,7 +298,7 @@ fill_step(struct pyio_reader *r, struct filling *f, bool straight)
 /* f->nbytes to f->out. 1; 0: the source ended before; -1. Unless all came,
  * the position is where it was. */
 static int
-fill_locked(struct pyio_reader *r, struct filling *f)
+fill_locked(struct pyio_data_reader *r, struct filling *f)
 {
     /* What fits the buffer is read ahead; more goes straight to its place. */
     const bool straight =
@@ -327,7 +327,7 @@ fill_locked(struct pyio_reader *r, struct filling *f)
 }
 
 static int
-read_to_memory_locked(struct pyio_reader *r, uint8_t *out, size_t nbytes,
+read_to_memory_locked(struct pyio_data_reader *r, uint8_t *out, size_t nbytes,
                       unsigned width, enum cio_type type)
 {
     struct filling f = {out, nbytes, 0, 0, width, NULL};
@@ -343,7 +343,7 @@ read_to_memory_locked(struct pyio_reader *r, uint8_t *out, size_t nbytes,
 }
 
 static PyObject *
-read_to_out(struct pyio_reader *r, enum cio_type type, size_t nbytes,
+read_to_out(struct pyio_data_reader *r, enum cio_type type, size_t nbytes,
             PyObject *out)
 {
     struct elements elements;
@@ -415,7 +415,7 @@ append_piece(PyObject *array, const uint8_t *data, size_t nbytes)
 
 /* What came of an array that did not come whole: back to the stream. */
 static void
-unread_array(struct pyio_reader *r, PyObject *array, unsigned width)
+unread_array(struct pyio_data_reader *r, PyObject *array, unsigned width)
 {
     PyObject *const exception = pyio_exception_take();
     Py_buffer view;
@@ -433,8 +433,9 @@ unread_array(struct pyio_reader *r, PyObject *array, unsigned width)
 /* Piece by piece through memory that stays in the cache, so that the array
  * grows with what arrives. */
 static int
-read_pieces_locked(struct pyio_reader *r, PyObject *array, enum cio_type type,
-                   uint64_t nbytes, struct cio_buffer *piece)
+read_pieces_locked(struct pyio_data_reader *r, PyObject *array,
+                   enum cio_type type, uint64_t nbytes,
+                   struct cio_buffer *piece)
 {
     const unsigned width = r->s.swap ? cio_types[type].nbytes : 1;
     uint64_t done = 0;
@@ -463,7 +464,7 @@ read_pieces_locked(struct pyio_reader *r, PyObject *array, enum cio_type type,
 }
 
 static PyObject *
-read_to_array(struct pyio_reader *r, enum cio_type type, uint64_t nbytes)
+read_to_array(struct pyio_data_reader *r, enum cio_type type, uint64_t nbytes)
 {
     PyObject *const array = new_array(pyio_state_of(Py_TYPE(r)), type);
     struct cio_buffer *piece;
@@ -499,7 +500,7 @@ read_array(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
 {
     static const char *const names[] = {"type", "n", "out", NULL};
     static const struct pyio_signature signature = {"read_array", names, 2, 2};
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     PyObject *given[3];
     enum cio_type type;
     uint64_t nbytes;

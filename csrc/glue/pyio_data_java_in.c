@@ -35,7 +35,7 @@ readUTF(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 /* read(): a byte, or -1 at the end. */
 static PyObject *
-read_byte(struct pyio_reader *r)
+read_byte(struct pyio_data_reader *r)
 {
     long byte = -1;
     int filled;
@@ -54,7 +54,7 @@ read_byte(struct pyio_reader *r)
 /* As many as there are without waiting for more than one read of a source
  * that can wait; -1 at the end. */
 static int
-read_some_locked(struct pyio_reader *r, uint8_t *data, size_t nbytes,
+read_some_locked(struct pyio_data_reader *r, uint8_t *data, size_t nbytes,
                  long long *count)
 {
     size_t filled = 0;
@@ -88,8 +88,8 @@ check_count(const char *name, Py_ssize_t nargs, Py_ssize_t least)
 
 /* Into a Buffer: all of it, or what there is. */
 static PyObject *
-read_to_part(struct pyio_reader *r, PyObject *const *args, Py_ssize_t nargs,
-             bool fully)
+read_to_part(struct pyio_data_reader *r, PyObject *const *args,
+             Py_ssize_t nargs, bool fully)
 {
     Py_buffer view;
     long long count = 0;
@@ -140,7 +140,7 @@ readFully(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 static PyObject *
 skipBytes(PyObject *op, PyObject *count)
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     const Py_ssize_t n = PyNumber_AsSsize_t(count, PyExc_OverflowError);
     size_t left = n < 0 ? 0 : (size_t)n;
     int result = 0;
@@ -170,7 +170,7 @@ skipBytes(PyObject *op, PyObject *count)
 /* Up to \n, \r or \r\n, which are not part of it; each byte a character.
  * `*end` is where the next line begins. 1: a line, 0: the end. */
 static int
-find_line_locked(struct pyio_reader *r, size_t *length, size_t *end)
+find_line_locked(struct pyio_data_reader *r, size_t *length, size_t *end)
 {
     size_t searched = 0;
 
@@ -208,7 +208,7 @@ find_line_locked(struct pyio_reader *r, size_t *length, size_t *end)
 static PyObject *
 readLine(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     PyObject *line = NULL;
     size_t length, end;
     int found;
@@ -231,7 +231,7 @@ readLine(PyObject *op, PyObject *Py_UNUSED(ignored))
 static PyObject *
 readAllBytes(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     PyObject *result;
 
     if (data_stream_enter(&r->s) < 0) {
@@ -245,7 +245,7 @@ readAllBytes(PyObject *op, PyObject *Py_UNUSED(ignored))
 static PyObject *
 readNBytes(PyObject *op, PyObject *count)
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     PyObject *result;
     int64_t n;
 
@@ -261,7 +261,7 @@ readNBytes(PyObject *op, PyObject *count)
 static PyObject *
 available(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     uint64_t left;
     int known;
 
@@ -356,7 +356,7 @@ static PyType_Slot slots[] = {
 
 PyType_Spec pyio_java_input_spec = {
     .name = "pyio_chunked.java.DataInput",
-    .basicsize = sizeof(struct pyio_reader),
+    .basicsize = sizeof(struct pyio_data_reader),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
 };

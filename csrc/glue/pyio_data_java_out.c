@@ -26,7 +26,7 @@ low_bits(PyObject *value, uint64_t *bits)
 }
 
 static __attribute__((noinline)) PyObject *
-put_number(struct pyio_writer *w, uint64_t bits, unsigned nbytes)
+put_number(struct pyio_data_writer *w, uint64_t bits, unsigned nbytes)
 {
     uint8_t whole[8];
 
@@ -36,7 +36,7 @@ put_number(struct pyio_writer *w, uint64_t bits, unsigned nbytes)
 }
 
 static __attribute__((noinline)) PyObject *
-put_slowly(struct pyio_writer *w, PyObject *value, unsigned nbytes)
+put_slowly(struct pyio_data_writer *w, PyObject *value, unsigned nbytes)
 {
     uint64_t bits;
 
@@ -46,7 +46,7 @@ put_slowly(struct pyio_writer *w, PyObject *value, unsigned nbytes)
 #define PUT_INT(name, bits)                                                   \
     static PyObject *name(PyObject *op, PyObject *value)                      \
     {                                                                         \
-        struct pyio_writer *const w = as_writer(op);                          \
+        struct pyio_data_writer *const w = as_writer(op);                     \
         int64_t n;                                                            \
                                                                               \
         if (PYIO_LIKELY(stream_is_quick(&w->s, bits / 8)                      \
@@ -97,7 +97,7 @@ writeFloat(PyObject *op, PyObject *value)
 static PyObject *
 writeDouble(PyObject *op, PyObject *value)
 {
-    struct pyio_writer *const w = as_writer(op);
+    struct pyio_data_writer *const w = as_writer(op);
     const double number = PyFloat_AsDouble(value);
 
     if (number == -1.0 && PyErr_Occurred()) {
@@ -142,7 +142,7 @@ data_java_part(const Py_buffer *view, PyObject *const *args, Py_ssize_t nargs,
 }
 
 static PyObject *
-write_part(struct pyio_writer *w, PyObject *const *args, Py_ssize_t nargs)
+write_part(struct pyio_data_writer *w, PyObject *const *args, Py_ssize_t nargs)
 {
     Py_buffer view;
     uint8_t *data;
@@ -180,7 +180,7 @@ java_write(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 
 /* UTF-16 units of a str, each put as `width` low bytes. */
 static PyObject *
-put_units(struct pyio_writer *w, PyObject *text, size_t width)
+put_units(struct pyio_data_writer *w, PyObject *text, size_t width)
 {
     size_t nchars, nunits = 0;
     uint8_t *whole, *out;
@@ -240,7 +240,7 @@ writeUTF(PyObject *op, PyObject *text)
 static PyObject *
 size(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    const struct pyio_writer *const w = as_writer(op);
+    const struct pyio_data_writer *const w = as_writer(op);
     const uint64_t written = (uint64_t)w->flushed + writer_pending(w);
 
     return PyLong_FromUnsignedLongLong(cio_min_u64(written, INT32_MAX));
@@ -317,7 +317,7 @@ static PyType_Slot slots[] = {
 
 PyType_Spec pyio_java_output_spec = {
     .name = "pyio_chunked.java.DataOutput",
-    .basicsize = sizeof(struct pyio_writer),
+    .basicsize = sizeof(struct pyio_data_writer),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
 };

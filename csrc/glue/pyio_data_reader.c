@@ -18,7 +18,7 @@
 
 /* What is at hand moves to the front of a buffer that holds more than it. */
 static int
-make_room(struct pyio_reader *r)
+make_room(struct pyio_data_reader *r)
 {
     struct data_stream *const s = &r->s;
     const size_t at_hand = stream_room(s);
@@ -50,7 +50,7 @@ make_room(struct pyio_reader *r)
 }
 
 int
-reader_fetch_locked(struct pyio_reader *r, size_t nbytes)
+reader_fetch_locked(struct pyio_data_reader *r, size_t nbytes)
 {
     struct data_stream *const s = &r->s;
     size_t want, got;
@@ -78,7 +78,7 @@ reader_fetch_locked(struct pyio_reader *r, size_t nbytes)
 }
 
 int
-reader_fill_locked(struct pyio_reader *r, size_t nbytes)
+reader_fill_locked(struct pyio_data_reader *r, size_t nbytes)
 {
     while (stream_room(&r->s) < nbytes && !r->memory) {
         const int result = reader_fetch_locked(r, nbytes - stream_room(&r->s));
@@ -91,7 +91,7 @@ reader_fill_locked(struct pyio_reader *r, size_t nbytes)
 }
 
 int64_t
-reader_tell_locked(const struct pyio_reader *r)
+reader_tell_locked(const struct pyio_data_reader *r)
 {
     return r->end_offset - (int64_t)stream_room(&r->s);
 }
@@ -99,7 +99,7 @@ reader_tell_locked(const struct pyio_reader *r)
 /* The value at the position: skip bytes of it are at hand, nbytes lie at data.
  */
 static int
-raise_short(struct pyio_reader *r, size_t prefix, uint64_t expected,
+raise_short(struct pyio_data_reader *r, size_t prefix, uint64_t expected,
             size_t skip, const void *data, size_t nbytes, const char *what)
 {
     const struct data_short value = {
@@ -111,7 +111,7 @@ raise_short(struct pyio_reader *r, size_t prefix, uint64_t expected,
 
 /* The source ended inside a value that was not gathered: ShortReadError. */
 static int
-fall_short(struct pyio_reader *r, size_t prefix, uint64_t expected,
+fall_short(struct pyio_data_reader *r, size_t prefix, uint64_t expected,
            const char *what)
 {
     const int result =
@@ -124,7 +124,7 @@ fall_short(struct pyio_reader *r, size_t prefix, uint64_t expected,
 }
 
 int
-reader_need_locked(struct pyio_reader *r, size_t nbytes, const char *what)
+reader_need_locked(struct pyio_data_reader *r, size_t nbytes, const char *what)
 {
     if (reader_fill_locked(r, nbytes) < 0) {
         return -1;
@@ -133,7 +133,7 @@ reader_need_locked(struct pyio_reader *r, size_t nbytes, const char *what)
 }
 
 int
-reader_need(struct pyio_reader *r, size_t nbytes, const char *what)
+reader_need(struct pyio_data_reader *r, size_t nbytes, const char *what)
 {
     int result;
 
@@ -160,7 +160,7 @@ use_buffer(struct data_stream *s, uint8_t *memory, size_t nbytes)
 /* Bytes that went to a caller's memory come first again: [s.next, + skip) and
  * data become the bytes at hand. */
 static int
-put_back(struct pyio_reader *r, size_t skip, const uint8_t *data,
+put_back(struct pyio_data_reader *r, size_t skip, const uint8_t *data,
          size_t nbytes)
 {
     struct data_stream *const s = &r->s;
@@ -197,7 +197,8 @@ put_back(struct pyio_reader *r, size_t skip, const uint8_t *data,
  * buffer from an object (whose readinto may keep the view that it gets). The
  * buffer's own bytes stay as they are. */
 static int
-fetch_more(struct pyio_reader *r, uint8_t *data, size_t nbytes, size_t *got)
+fetch_more(struct pyio_data_reader *r, uint8_t *data, size_t nbytes,
+           size_t *got)
 {
     uint8_t *piece;
     int result;
@@ -223,8 +224,8 @@ fetch_more(struct pyio_reader *r, uint8_t *data, size_t nbytes, size_t *got)
 /* nbytes to memory, or less at the end; the position has not moved yet. After
  * a failure it is where it was. */
 static int
-copy_upto(struct pyio_reader *r, size_t skip, uint8_t *data, size_t nbytes,
-          size_t *filled)
+copy_upto(struct pyio_data_reader *r, size_t skip, uint8_t *data,
+          size_t nbytes, size_t *filled)
 {
     size_t got = 1;
     int result = 0;
@@ -248,7 +249,7 @@ copy_upto(struct pyio_reader *r, size_t skip, uint8_t *data, size_t nbytes,
 
 /* Behind a value of which `filled` bytes, after skip, were copied. */
 static void
-pass(struct pyio_reader *r, size_t skip, size_t filled)
+pass(struct pyio_data_reader *r, size_t skip, size_t filled)
 {
     if (skip + filled > stream_room(&r->s)) {
         reader_drop(r);
@@ -259,8 +260,9 @@ pass(struct pyio_reader *r, size_t skip, size_t filled)
 
 /* The same for a value whose part lies at data and not in the buffer. */
 static int
-fall_short_gathered(struct pyio_reader *r, size_t skip, const uint8_t *data,
-                    size_t filled, uint64_t nbytes, const char *what)
+fall_short_gathered(struct pyio_data_reader *r, size_t skip,
+                    const uint8_t *data, size_t filled, uint64_t nbytes,
+                    const char *what)
 {
     const size_t found = skip + filled;
 
@@ -285,7 +287,7 @@ fall_short_gathered(struct pyio_reader *r, size_t skip, const uint8_t *data,
 }
 
 int
-reader_copy_locked(struct pyio_reader *r, size_t skip, uint8_t *data,
+reader_copy_locked(struct pyio_data_reader *r, size_t skip, uint8_t *data,
                    size_t nbytes, const char *what)
 {
     size_t filled;
@@ -301,8 +303,8 @@ reader_copy_locked(struct pyio_reader *r, size_t skip, uint8_t *data,
 }
 
 int
-reader_upto_into_locked(struct pyio_reader *r, uint8_t *data, size_t nbytes,
-                        size_t *filled)
+reader_upto_into_locked(struct pyio_data_reader *r, uint8_t *data,
+                        size_t nbytes, size_t *filled)
 {
     if (copy_upto(r, 0, data, nbytes, filled) < 0) {
         return -1;
@@ -314,7 +316,7 @@ reader_upto_into_locked(struct pyio_reader *r, uint8_t *data, size_t nbytes,
 /* Room that the bytes at hand, or the file's size, vouch for; one more to see
  * the end where the end is looked for. */
 static int
-first_capacity(struct pyio_reader *r, size_t skip, uint64_t nbytes,
+first_capacity(struct pyio_data_reader *r, size_t skip, uint64_t nbytes,
                size_t *capacity)
 {
     uint64_t left = 0;
@@ -332,7 +334,7 @@ first_capacity(struct pyio_reader *r, size_t skip, uint64_t nbytes,
 }
 
 static int
-gather(struct pyio_reader *r, struct pyio_result *result, uint64_t nbytes)
+gather(struct pyio_data_reader *r, struct pyio_result *result, uint64_t nbytes)
 {
     size_t got = 1;
 
@@ -360,7 +362,7 @@ gather(struct pyio_reader *r, struct pyio_result *result, uint64_t nbytes)
 
 /* nbytes, or less at the end; what is at hand is taken only with success. */
 static int
-gather_all(struct pyio_reader *r, size_t skip, uint64_t nbytes,
+gather_all(struct pyio_data_reader *r, size_t skip, uint64_t nbytes,
            struct pyio_result *result)
 {
     size_t capacity;
@@ -383,7 +385,7 @@ gather_all(struct pyio_reader *r, size_t skip, uint64_t nbytes,
 }
 
 PyObject *
-reader_bytes_locked(struct pyio_reader *r, size_t skip, uint64_t nbytes,
+reader_bytes_locked(struct pyio_data_reader *r, size_t skip, uint64_t nbytes,
                     const char *what)
 {
     struct data_stream *const s = &r->s;
@@ -414,7 +416,7 @@ reader_bytes_locked(struct pyio_reader *r, size_t skip, uint64_t nbytes,
 }
 
 int
-reader_whole_locked(struct pyio_reader *r, size_t skip, uint64_t nbytes,
+reader_whole_locked(struct pyio_data_reader *r, size_t skip, uint64_t nbytes,
                     const char *what, struct data_whole *whole)
 {
     struct data_stream *const s = &r->s;
@@ -446,7 +448,7 @@ reader_whole_locked(struct pyio_reader *r, size_t skip, uint64_t nbytes,
 }
 
 void
-reader_whole_done_locked(struct pyio_reader *r, struct data_whole *whole,
+reader_whole_done_locked(struct pyio_data_reader *r, struct data_whole *whole,
                          bool taken)
 {
     if (whole->gathered.bytes == NULL) {
@@ -462,7 +464,7 @@ reader_whole_done_locked(struct pyio_reader *r, struct data_whole *whole,
 }
 
 PyObject *
-reader_upto_locked(struct pyio_reader *r, uint64_t nbytes)
+reader_upto_locked(struct pyio_data_reader *r, uint64_t nbytes)
 {
     struct pyio_result result;
 
@@ -478,7 +480,8 @@ reader_upto_locked(struct pyio_reader *r, uint64_t nbytes)
 }
 
 int
-reader_unread_locked(struct pyio_reader *r, const uint8_t *data, size_t nbytes)
+reader_unread_locked(struct pyio_data_reader *r, const uint8_t *data,
+                     size_t nbytes)
 {
     struct data_stream *const s = &r->s;
     PyObject *const exception = pyio_exception_take();
@@ -510,7 +513,8 @@ reader_unread_locked(struct pyio_reader *r, const uint8_t *data, size_t nbytes)
 }
 
 int
-reader_short_locked(struct pyio_reader *r, uint64_t nbytes, const char *what)
+reader_short_locked(struct pyio_data_reader *r, uint64_t nbytes,
+                    const char *what)
 {
     struct data_short value = {.name = what, .expected = nbytes};
 

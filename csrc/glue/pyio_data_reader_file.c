@@ -50,7 +50,7 @@ reader_dealloc(PyObject *op)
 }
 
 static int
-shut(struct pyio_reader *r, bool close_fd)
+shut(struct pyio_data_reader *r, bool close_fd)
 {
     int result = 0;
 
@@ -68,7 +68,7 @@ shut(struct pyio_reader *r, bool close_fd)
 PyObject *
 reader_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     int result = 0;
 
     if (!pyio_stream_is_open(&r->s.head)) {
@@ -87,7 +87,7 @@ reader_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 PyObject *
 reader_detach(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     PyObject *result = NULL;
 
     if (data_stream_enter(&r->s) < 0) {
@@ -123,7 +123,7 @@ reader_finalize(PyObject *op)
 static PyObject *
 reader_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     PyObject *result;
     int64_t size = -1;
 
@@ -138,7 +138,7 @@ reader_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 
 /* Something at hand, by one read of the source at most. */
 static int
-have_some_locked(struct pyio_reader *r, size_t nbytes)
+have_some_locked(struct pyio_data_reader *r, size_t nbytes)
 {
     if (stream_room(&r->s) != 0 || r->memory || nbytes == 0) {
         return 0;
@@ -150,7 +150,7 @@ have_some_locked(struct pyio_reader *r, size_t nbytes)
 static PyObject *
 reader_read1(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     PyObject *result = NULL;
     int64_t size = -1;
     size_t want;
@@ -169,7 +169,7 @@ reader_read1(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 }
 
 static PyObject *
-read_into(struct pyio_reader *r, PyObject *buffer, bool once)
+read_into(struct pyio_data_reader *r, PyObject *buffer, bool once)
 {
     Py_buffer view;
     size_t filled = 0;
@@ -211,7 +211,7 @@ reader_readinto1(PyObject *op, PyObject *buffer)
 static PyObject *
 reader_peek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     PyObject *result = NULL;
     int64_t size = 0;
     size_t want;
@@ -236,7 +236,7 @@ reader_peek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 
 /* Bytes of the line at s.next, at most `most`; -1. */
 static Py_ssize_t
-line_length_locked(struct pyio_reader *r, size_t most)
+line_length_locked(struct pyio_data_reader *r, size_t most)
 {
     size_t searched = 0;
 
@@ -265,7 +265,7 @@ line_length_locked(struct pyio_reader *r, size_t most)
 static PyObject *
 reader_readline(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     PyObject *line = NULL;
     Py_ssize_t length;
     int64_t size;
@@ -287,7 +287,7 @@ reader_readline(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 PyObject *
 reader_tell(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     int64_t position;
     bool seekable = false;
     int result = 0;
@@ -313,7 +313,7 @@ reader_tell(PyObject *op, PyObject *Py_UNUSED(ignored))
 static PyObject *
 reader_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     int64_t position = 0;
     int64_t offset;
     int whence, result;
@@ -331,7 +331,7 @@ reader_seek(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 static PyObject *
 reader_skip(PyObject *op, PyObject *count)
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     int64_t nbytes;
     int result;
 
@@ -347,7 +347,7 @@ reader_skip(PyObject *op, PyObject *count)
 static PyObject *
 reader_align(PyObject *op, PyObject *count)
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     int64_t n, over;
     int result;
 
@@ -370,7 +370,7 @@ reader_align(PyObject *op, PyObject *count)
 static PyObject *
 reader_at_eof(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     bool at_end;
     int result;
 
@@ -386,7 +386,7 @@ reader_at_eof(PyObject *op, PyObject *Py_UNUSED(ignored))
 static PyObject *
 reader_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     PyObject *result = NULL;
     int fd;
 
@@ -498,7 +498,7 @@ static PyType_Slot reader_slots[] = {
 
 PyType_Spec pyio_data_reader_spec = {
     .name = "pyio_chunked.DataReader",
-    .basicsize = sizeof(struct pyio_reader),
+    .basicsize = sizeof(struct pyio_data_reader),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = reader_slots,
 };

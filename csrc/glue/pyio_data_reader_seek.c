@@ -12,7 +12,7 @@
 
 /* Moves the source itself; *position is where it then stands. */
 static int
-seek_source(struct pyio_reader *r, int64_t offset, int whence,
+seek_source(struct pyio_data_reader *r, int64_t offset, int whence,
             int64_t *position)
 {
     const int fd = data_stream_fd(&r->s);
@@ -39,7 +39,7 @@ seek_source(struct pyio_reader *r, int64_t offset, int whence,
 }
 
 static int
-seek_memory(struct pyio_reader *r, int64_t target)
+seek_memory(struct pyio_data_reader *r, int64_t target)
 {
     uint8_t *const begin = r->view.buf;
     const int64_t at = target < r->view.len ? target : r->view.len;
@@ -53,7 +53,7 @@ seek_memory(struct pyio_reader *r, int64_t target)
 
 /* The bytes of the buffer that were read already still are what they were. */
 static bool
-seek_in_buffer(struct pyio_reader *r, int64_t target)
+seek_in_buffer(struct pyio_data_reader *r, int64_t target)
 {
     struct data_stream *const s = &r->s;
     const int64_t begin = r->end_offset - (s->limit - s->buffer);
@@ -66,7 +66,7 @@ seek_in_buffer(struct pyio_reader *r, int64_t target)
 }
 
 static int
-end_of_source(struct pyio_reader *r, int64_t *end)
+end_of_source(struct pyio_data_reader *r, int64_t *end)
 {
     struct stat st;
 
@@ -82,7 +82,7 @@ end_of_source(struct pyio_reader *r, int64_t *end)
 }
 
 int
-reader_seek_locked(struct pyio_reader *r, int64_t offset, int whence)
+reader_seek_locked(struct pyio_data_reader *r, int64_t offset, int whence)
 {
     int64_t base = 0, target;
 
@@ -125,7 +125,7 @@ reader_seek_locked(struct pyio_reader *r, int64_t offset, int whence)
 }
 
 int
-reader_sync_locked(struct pyio_reader *r)
+reader_sync_locked(struct pyio_data_reader *r)
 {
     const int64_t position = reader_tell_locked(r);
     const bool ahead = stream_room(&r->s) != 0;
@@ -145,7 +145,7 @@ reader_sync_locked(struct pyio_reader *r)
 }
 
 static int
-raise_skip(struct pyio_reader *r, uint64_t nbytes, const char *what)
+raise_skip(struct pyio_data_reader *r, uint64_t nbytes, const char *what)
 {
     const size_t at_hand = stream_room(&r->s);
     const struct data_short value = {
@@ -157,7 +157,7 @@ raise_skip(struct pyio_reader *r, uint64_t nbytes, const char *what)
 
 /* One buffer's worth of a skip; *passed is less only at the end or with -1. */
 static int
-skip_step(struct pyio_reader *r, size_t nbytes, size_t *passed)
+skip_step(struct pyio_data_reader *r, size_t nbytes, size_t *passed)
 {
     const int result = reader_fill_locked(r, nbytes);
 
@@ -172,7 +172,7 @@ skip_step(struct pyio_reader *r, size_t nbytes, size_t *passed)
 /* A skip that failed: back to where it began. What can't seek back stays where
  * it came to, and `transferred` says how far. */
 static void
-skip_failed(struct pyio_reader *r, int64_t begin, uint64_t passed)
+skip_failed(struct pyio_data_reader *r, int64_t begin, uint64_t passed)
 {
     PyObject *exception;
 
@@ -192,7 +192,7 @@ skip_failed(struct pyio_reader *r, int64_t begin, uint64_t passed)
 /* More than the buffer holds, from a source of unknown length: read and
  * dropped. Where it can't seek back, a short source stands at its end. */
 static int
-skip_by_reading(struct pyio_reader *r, uint64_t nbytes, const char *what)
+skip_by_reading(struct pyio_data_reader *r, uint64_t nbytes, const char *what)
 {
     const int64_t begin = reader_tell_locked(r);
     uint64_t left = nbytes;
@@ -221,7 +221,8 @@ skip_by_reading(struct pyio_reader *r, uint64_t nbytes, const char *what)
 }
 
 int
-reader_skip_locked(struct pyio_reader *r, uint64_t nbytes, const char *what)
+reader_skip_locked(struct pyio_data_reader *r, uint64_t nbytes,
+                   const char *what)
 {
     uint64_t left;
     int known;

@@ -12,7 +12,7 @@
 static PyObject *
 write_struct(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
-    struct pyio_writer *const w = as_writer(op);
+    struct pyio_data_writer *const w = as_writer(op);
     uint8_t small[SMALL_NBYTES], *whole = small;
     const struct data_record *found;
     struct data_record record;
@@ -51,7 +51,7 @@ write_struct(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 
 /* A record of the struct module's: from bytes of its own. */
 static PyObject *
-read_other(struct pyio_reader *r, const struct data_record *record)
+read_other(struct pyio_data_reader *r, const struct data_record *record)
 {
     PyObject *const unpack = PyObject_GetAttrString(record->other, "unpack");
     PyObject *bytes = NULL, *result = NULL;
@@ -69,7 +69,7 @@ read_other(struct pyio_reader *r, const struct data_record *record)
 }
 
 static PyObject *
-read_record(struct pyio_reader *r, const struct data_record *record)
+read_record(struct pyio_data_reader *r, const struct data_record *record)
 {
     struct data_whole whole;
     PyObject *tuple;
@@ -106,7 +106,7 @@ read_record(struct pyio_reader *r, const struct data_record *record)
 static PyObject *
 read_struct(PyObject *op, PyObject *text)
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     const struct data_record *const found =
         data_record_of(&r->s.records, text, r->s.order);
     struct data_record record;
@@ -165,7 +165,7 @@ iterator_next(PyObject *op)
     struct record_iterator *const it = (struct record_iterator *)op;
     PyObject *const reader = Py_XNewRef(it->reader);
     PyObject *result = NULL;
-    struct pyio_reader *r;
+    struct pyio_data_reader *r;
     bool at_end = false;
     int filled = 0;
 
@@ -208,7 +208,7 @@ PyType_Spec pyio_data_iterator_spec = {
 static PyObject *
 iter_struct(PyObject *op, PyObject *text)
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     PyTypeObject *const type = pyio_state_of(Py_TYPE(op))->data_iterator_type;
     const struct data_record *found;
     struct record_iterator *it;

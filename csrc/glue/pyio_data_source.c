@@ -17,8 +17,8 @@
 
 /* One read of a descriptor; 0 or an errno. */
 static int
-read_once(const struct pyio_reader *r, int fd, uint8_t *data, size_t nbytes,
-          size_t *got)
+read_once(const struct pyio_data_reader *r, int fd, uint8_t *data,
+          size_t nbytes, size_t *got)
 {
     const size_t want = cio_min_size(nbytes, CIO_SLICE_NBYTES);
     const int64_t offset = r->end_offset;
@@ -36,7 +36,8 @@ read_once(const struct pyio_reader *r, int fd, uint8_t *data, size_t nbytes,
 }
 
 static int
-fetch_from_fd(struct pyio_reader *r, uint8_t *data, size_t nbytes, size_t *got)
+fetch_from_fd(struct pyio_data_reader *r, uint8_t *data, size_t nbytes,
+              size_t *got)
 {
     int error;
 
@@ -67,7 +68,7 @@ fetch_from_fd(struct pyio_reader *r, uint8_t *data, size_t nbytes, size_t *got)
 }
 
 int
-reader_source_read(struct pyio_reader *r, uint8_t *data, size_t nbytes,
+reader_source_read(struct pyio_data_reader *r, uint8_t *data, size_t nbytes,
                    size_t *got)
 {
     int result;
@@ -103,7 +104,7 @@ reader_source_read(struct pyio_reader *r, uint8_t *data, size_t nbytes,
 }
 
 int
-reader_source_refill(struct pyio_reader *r, uint8_t *data, size_t nbytes,
+reader_source_refill(struct pyio_data_reader *r, uint8_t *data, size_t nbytes,
                      size_t *got)
 {
     const int64_t offset = r->positional ? r->end_offset : CIO_OWN_OFFSET;
@@ -130,7 +131,7 @@ reader_source_refill(struct pyio_reader *r, uint8_t *data, size_t nbytes,
 }
 
 int
-reader_remaining_locked(struct pyio_reader *r, uint64_t *nbytes)
+reader_remaining_locked(struct pyio_data_reader *r, uint64_t *nbytes)
 {
     struct stat st;
     int64_t at = r->end_offset;
@@ -164,7 +165,7 @@ reader_remaining_locked(struct pyio_reader *r, uint64_t *nbytes)
 /* ----------------------------------------------------------------- life */
 
 static int
-init_memory(struct pyio_reader *r, PyObject *source)
+init_memory(struct pyio_data_reader *r, PyObject *source)
 {
     struct data_stream *const s = &r->s;
 
@@ -180,7 +181,7 @@ init_memory(struct pyio_reader *r, PyObject *source)
 }
 
 static int
-init_path(struct pyio_reader *r, PyObject *source)
+init_path(struct pyio_data_reader *r, PyObject *source)
 {
     struct data_stream *const s = &r->s;
     struct stat st;
@@ -206,7 +207,7 @@ init_path(struct pyio_reader *r, PyObject *source)
 
 /* A descriptor, or an object that may have one. */
 static int
-init_given(struct pyio_reader *r)
+init_given(struct pyio_data_reader *r)
 {
     struct data_stream *const s = &r->s;
     struct stat st;
@@ -236,7 +237,7 @@ is_memory(PyObject *source)
 }
 
 int
-reader_init(struct pyio_reader *r, PyObject *source, PyObject *byteorder,
+reader_init(struct pyio_data_reader *r, PyObject *source, PyObject *byteorder,
             PyObject *buffer_size)
 {
     struct data_stream *const s = &r->s;

@@ -79,7 +79,7 @@ encode_prefix(uint8_t *head, enum data_prefix prefix, uint64_t n, bool swap)
 
 /* Memory of `owner`, which must outlive a view that the target kept. */
 static int
-put_owned(struct pyio_writer *w, const void *head, size_t head_nbytes,
+put_owned(struct pyio_data_writer *w, const void *head, size_t head_nbytes,
           const void *body, size_t body_nbytes, PyObject *owner)
 {
     const int result = writer_put(w, head, head_nbytes, body, body_nbytes);
@@ -116,7 +116,7 @@ static PyObject *
 write_str(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
           PyObject *kwnames)
 {
-    struct pyio_writer *const w = as_writer(op);
+    struct pyio_data_writer *const w = as_writer(op);
     uint8_t head[CIO_VARINT_MAX_NBYTES];
     PyObject *text, *owner = NULL;
     enum data_prefix prefix;
@@ -182,7 +182,7 @@ raise_long(size_t nbytes, PyObject *error)
 
 /* Encoded at its place, where the buffer surely has room for it. */
 static int
-put_mutf8_in_place(struct pyio_writer *w, PyObject *text, PyObject *error)
+put_mutf8_in_place(struct pyio_data_writer *w, PyObject *text, PyObject *error)
 {
     uint8_t *const begin = w->s.next + 2;
     const uint8_t *const end = cio_mutf8_encode(
@@ -199,7 +199,7 @@ put_mutf8_in_place(struct pyio_writer *w, PyObject *text, PyObject *error)
 }
 
 static int
-put_mutf8_composed(struct pyio_writer *w, PyObject *text, PyObject *error)
+put_mutf8_composed(struct pyio_data_writer *w, PyObject *text, PyObject *error)
 {
     const void *const data = PyUnicode_DATA(text);
     const size_t nchars = (size_t)PyUnicode_GET_LENGTH(text);
@@ -226,7 +226,7 @@ put_mutf8_composed(struct pyio_writer *w, PyObject *text, PyObject *error)
 }
 
 int
-writer_put_mutf8(struct pyio_writer *w, PyObject *text, PyObject *error)
+writer_put_mutf8(struct pyio_data_writer *w, PyObject *text, PyObject *error)
 {
     size_t nchars, widest;
     uint8_t head[2];

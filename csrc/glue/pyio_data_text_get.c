@@ -17,7 +17,7 @@
 /* *nbytes of LEB128 at the position; 0, or -1 with ShortReadError or
  * ValueError. The position has not moved. */
 static int
-peek_varint_locked(struct pyio_reader *r, uint64_t *value, size_t *nbytes,
+peek_varint_locked(struct pyio_data_reader *r, uint64_t *value, size_t *nbytes,
                    const char *what)
 {
     for (;;) {
@@ -45,7 +45,7 @@ peek_varint_locked(struct pyio_reader *r, uint64_t *value, size_t *nbytes,
 
 /* The length in front of a value and the bytes that it takes itself. */
 static int
-peek_prefix_locked(struct pyio_reader *r, enum data_prefix prefix,
+peek_prefix_locked(struct pyio_data_reader *r, enum data_prefix prefix,
                    uint64_t *length, size_t *skip)
 {
     static const uint8_t widths[] = {[DATA_PREFIX_UINT8] = 1,
@@ -68,7 +68,7 @@ peek_prefix_locked(struct pyio_reader *r, enum data_prefix prefix,
 }
 
 static int
-read_varint(struct pyio_reader *r, uint64_t *value, const char *what)
+read_varint(struct pyio_data_reader *r, uint64_t *value, const char *what)
 {
     size_t nbytes = 0;
     int result;
@@ -105,7 +105,7 @@ read_svarint(PyObject *op, PyObject *Py_UNUSED(ignored))
 /* ------------------------------------------------------- bytes and text */
 
 PyObject *
-reader_get_bytes(struct pyio_reader *r, PyObject *count, const char *what)
+reader_get_bytes(struct pyio_data_reader *r, PyObject *count, const char *what)
 {
     PyObject *result;
     int64_t nbytes;
@@ -129,7 +129,7 @@ static PyObject *
 read_str(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
          PyObject *kwnames)
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     struct data_whole whole;
     PyObject *ignored, *text = NULL;
     enum data_prefix prefix;
@@ -154,7 +154,7 @@ read_str(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
 
 /* Offset of the next NUL from the position. */
 static int
-find_nul_locked(struct pyio_reader *r, size_t *length)
+find_nul_locked(struct pyio_data_reader *r, size_t *length)
 {
     size_t searched = 0;
 
@@ -180,7 +180,7 @@ find_nul_locked(struct pyio_reader *r, size_t *length)
 static PyObject *
 read_cstr(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_reader *const r = as_reader(op);
+    struct pyio_data_reader *const r = as_reader(op);
     PyObject *text = NULL;
     size_t length;
 
@@ -222,7 +222,7 @@ data_decode_mutf8(const uint8_t *data, size_t nbytes, PyObject *error)
 }
 
 PyObject *
-reader_get_mutf8(struct pyio_reader *r, PyObject *error)
+reader_get_mutf8(struct pyio_data_reader *r, PyObject *error)
 {
     struct data_whole whole;
     PyObject *text = NULL;

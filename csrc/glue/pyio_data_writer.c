@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * pyio_data_writer.c - DataWriter's buffer and its target. The values are in
- * pyio_data_put*.c, the file object's methods in pyio_data_writer_file.c.
+ * pyio_data_number.c, _text.c, _array.c and _record_io.c, the file object's
+ * methods in pyio_data_writer_file.c.
  *
  * What is buffered is [s.buffer, s.next). A value enters the buffer whole or
  * not at all; when the target fails, what it did not take stays there.
@@ -37,7 +38,7 @@ write_once(int fd, const uint8_t *data, size_t nbytes, size_t *put)
 }
 
 static int
-emit_to_fd(struct pyio_writer *w, const uint8_t *data, size_t nbytes,
+emit_to_fd(struct pyio_data_writer *w, const uint8_t *data, size_t nbytes,
            size_t *put)
 {
     while (*put < nbytes) {
@@ -63,7 +64,7 @@ emit_to_fd(struct pyio_writer *w, const uint8_t *data, size_t nbytes,
 }
 
 static int
-emit_to_object(struct pyio_writer *w, const uint8_t *data, size_t nbytes,
+emit_to_object(struct pyio_data_writer *w, const uint8_t *data, size_t nbytes,
                size_t *put)
 {
     struct pyio_state *const st = pyio_state_of(Py_TYPE(w));
@@ -92,8 +93,8 @@ emit_to_object(struct pyio_writer *w, const uint8_t *data, size_t nbytes,
 }
 
 int
-writer_emit_locked(struct pyio_writer *w, const uint8_t *data, size_t nbytes,
-                   size_t *put)
+writer_emit_locked(struct pyio_data_writer *w, const uint8_t *data,
+                   size_t nbytes, size_t *put)
 {
     int result;
 
@@ -120,7 +121,7 @@ writer_emit_locked(struct pyio_writer *w, const uint8_t *data, size_t nbytes,
 /* The buffer holds this much. Unbuffered, what a target refused may be in it,
  * but there never is room for more: fast paths must not store. */
 static void
-set_pending(struct pyio_writer *w, size_t nbytes)
+set_pending(struct pyio_data_writer *w, size_t nbytes)
 {
     struct data_stream *const s = &w->s;
 
@@ -129,7 +130,7 @@ set_pending(struct pyio_writer *w, size_t nbytes)
 }
 
 int
-writer_drain_locked(struct pyio_writer *w)
+writer_drain_locked(struct pyio_data_writer *w)
 {
     const size_t nbytes = writer_pending(w);
     size_t put;
@@ -150,7 +151,7 @@ writer_drain_locked(struct pyio_writer *w)
 }
 
 int
-writer_room_locked(struct pyio_writer *w, size_t nbytes)
+writer_room_locked(struct pyio_data_writer *w, size_t nbytes)
 {
     return w->s.capacity - writer_pending(w) >= nbytes
                ? 0
@@ -160,7 +161,7 @@ writer_room_locked(struct pyio_writer *w, size_t nbytes)
 /* What the target did not take of a value that it began to take is kept, where
  * it fits: half a value would shift all behind it. */
 static void
-keep_rest(struct pyio_writer *w, const uint8_t *rest, size_t nbytes,
+keep_rest(struct pyio_data_writer *w, const uint8_t *rest, size_t nbytes,
           size_t before, size_t put)
 {
     const bool kept = before + put > 0 && nbytes - put <= w->s.capacity;
@@ -178,7 +179,8 @@ keep_rest(struct pyio_writer *w, const uint8_t *rest, size_t nbytes,
 }
 
 int
-writer_send_locked(struct pyio_writer *w, const uint8_t *data, size_t nbytes)
+writer_send_locked(struct pyio_data_writer *w, const uint8_t *data,
+                   size_t nbytes)
 {
     size_t put;
     int result;
@@ -195,7 +197,7 @@ writer_send_locked(struct pyio_writer *w, const uint8_t *data, size_t nbytes)
 
 /* Unbuffered: head and body in one piece of memory, one write. */
 static int
-put_composed_locked(struct pyio_writer *w, const void *head,
+put_composed_locked(struct pyio_data_writer *w, const void *head,
                     size_t head_nbytes, const void *body, size_t body_nbytes)
 {
     const size_t nbytes = head_nbytes + body_nbytes;
@@ -219,8 +221,8 @@ put_composed_locked(struct pyio_writer *w, const void *head,
 /* A value larger than the buffer: its head goes with as much of the body as
  * the buffer takes, the rest of the body from where it lies. */
 static int
-put_large_locked(struct pyio_writer *w, const void *head, size_t head_nbytes,
-                 const uint8_t *body, size_t body_nbytes)
+put_large_locked(struct pyio_data_writer *w, const void *head,
+                 size_t head_nbytes, const uint8_t *body, size_t body_nbytes)
 {
     const size_t first = w->s.capacity - head_nbytes;
     size_t put;
@@ -249,7 +251,7 @@ put_large_locked(struct pyio_writer *w, const void *head, size_t head_nbytes,
 }
 
 static int
-put_locked(struct pyio_writer *w, const void *head, size_t head_nbytes,
+put_locked(struct pyio_data_writer *w, const void *head, size_t head_nbytes,
            const void *body, size_t body_nbytes)
 {
     if (w->s.unbuffered && head_nbytes > 0) {
@@ -271,7 +273,7 @@ put_locked(struct pyio_writer *w, const void *head, size_t head_nbytes,
 }
 
 int
-writer_put(struct pyio_writer *w, const void *head, size_t head_nbytes,
+writer_put(struct pyio_data_writer *w, const void *head, size_t head_nbytes,
            const void *body, size_t body_nbytes)
 {
     int result;
@@ -297,7 +299,7 @@ writer_put(struct pyio_writer *w, const void *head, size_t head_nbytes,
 }
 
 Py_ssize_t
-writer_put_buffer(struct pyio_writer *w, PyObject *data)
+writer_put_buffer(struct pyio_data_writer *w, PyObject *data)
 {
     Py_ssize_t nbytes;
     Py_buffer view;
@@ -315,7 +317,7 @@ writer_put_buffer(struct pyio_writer *w, PyObject *data)
 }
 
 int
-writer_tell_locked(struct pyio_writer *w, int64_t *position)
+writer_tell_locked(struct pyio_data_writer *w, int64_t *position)
 {
     bool seekable;
 
@@ -334,7 +336,7 @@ writer_tell_locked(struct pyio_writer *w, int64_t *position)
 /* ----------------------------------------------------------------- life */
 
 int
-writer_init(struct pyio_writer *w, PyObject *target, PyObject *byteorder,
+writer_init(struct pyio_data_writer *w, PyObject *target, PyObject *byteorder,
             PyObject *buffer_size)
 {
     struct data_stream *const s = &w->s;

@@ -23,7 +23,7 @@ data_writer_init(PyObject *op, PyObject *args, PyObject *kwargs)
 
 /* The writer's own buffer, then the target's, as io.TextIOWrapper does. */
 static int
-flush_locked(struct pyio_writer *w)
+flush_locked(struct pyio_data_writer *w)
 {
     if (writer_drain_locked(w) < 0) {
         return -1;
@@ -34,7 +34,7 @@ flush_locked(struct pyio_writer *w)
 PyObject *
 writer_flush(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_writer *const w = as_writer(op);
+    struct pyio_data_writer *const w = as_writer(op);
     int result;
 
     if (data_stream_enter(&w->s) < 0) {
@@ -48,7 +48,7 @@ writer_flush(PyObject *op, PyObject *Py_UNUSED(ignored))
 /* Nothing is left for a target that was closed before us, which is no error
  * then, as with io.TextIOWrapper. 1: so it is, -1. */
 static int
-all_is_out(struct pyio_writer *w)
+all_is_out(struct pyio_data_writer *w)
 {
     PyObject *closed;
     int is = 0;
@@ -79,7 +79,7 @@ shut(struct data_stream *s)
 PyObject *
 writer_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_writer *const w = as_writer(op);
+    struct pyio_data_writer *const w = as_writer(op);
     int result;
 
     if (!pyio_stream_is_open(&w->s.head)) {
@@ -106,7 +106,7 @@ writer_close(PyObject *op, PyObject *Py_UNUSED(ignored))
 PyObject *
 writer_detach(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_writer *const w = as_writer(op);
+    struct pyio_data_writer *const w = as_writer(op);
     PyObject *result = NULL;
 
     if (data_stream_enter(&w->s) < 0) {
@@ -129,7 +129,7 @@ writer_detach(PyObject *op, PyObject *Py_UNUSED(ignored))
 void
 writer_finalize(PyObject *op)
 {
-    const struct pyio_writer *const w = as_writer(op);
+    const struct pyio_data_writer *const w = as_writer(op);
 
     pyio_stream_finalize(op, w->s.owns_fd || writer_pending(w) != 0
                                  ? "unclosed data writer %R"
@@ -157,7 +157,7 @@ writer_write(PyObject *op, PyObject *data)
 static PyObject *
 writer_tell(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_writer *const w = as_writer(op);
+    struct pyio_data_writer *const w = as_writer(op);
     int64_t position;
     int result;
 
@@ -171,7 +171,7 @@ writer_tell(PyObject *op, PyObject *Py_UNUSED(ignored))
 
 /* Unbuffered: in one write, of a slice at most. */
 static int
-send_zeros_locked(struct pyio_writer *w, size_t nbytes)
+send_zeros_locked(struct pyio_data_writer *w, size_t nbytes)
 {
     uint8_t *const zeros = cio_sys->calloc(1, nbytes);
     int result;
@@ -189,7 +189,7 @@ send_zeros_locked(struct pyio_writer *w, size_t nbytes)
 
 /* Zeros, a buffer's worth at a time. */
 static int
-put_zeros_locked(struct pyio_writer *w, size_t nbytes)
+put_zeros_locked(struct pyio_data_writer *w, size_t nbytes)
 {
     while (w->s.unbuffered && nbytes > 0) {
         const size_t piece = cio_min_size(nbytes, CIO_SLICE_NBYTES);
@@ -220,7 +220,7 @@ put_zeros_locked(struct pyio_writer *w, size_t nbytes)
 static PyObject *
 writer_align(PyObject *op, PyObject *count)
 {
-    struct pyio_writer *const w = as_writer(op);
+    struct pyio_data_writer *const w = as_writer(op);
     int64_t n, position;
     int result;
 
@@ -244,7 +244,7 @@ writer_align(PyObject *op, PyObject *count)
 static PyObject *
 writer_fileno(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_writer *const w = as_writer(op);
+    struct pyio_data_writer *const w = as_writer(op);
     PyObject *result = NULL;
     int fd;
 
@@ -324,7 +324,7 @@ static PyType_Slot writer_slots[] = {
 
 PyType_Spec pyio_data_writer_spec = {
     .name = "pyio_chunked.DataWriter",
-    .basicsize = sizeof(struct pyio_writer),
+    .basicsize = sizeof(struct pyio_data_writer),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = writer_slots,
 };

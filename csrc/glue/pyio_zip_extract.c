@@ -8,8 +8,8 @@
  */
 #include "glue/pyio_zip_extract.h"
 #include "base/cio_bytes.h"
-#include "glue/pyio_tree.h"
 #include "glue/pyio_zip_reader.h"
+#include "glue/pyio_zip_tree.h"
 
 /* ------------------------------------------------------------------ wanted */
 

@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "glue/pyio_tree.h"
 #include "glue/pyio_zip_extract.h"
+#include "glue/pyio_zip_tree.h"
 
 bool
 pyio_extraction_next(struct extraction *x, struct cio_entry *entry,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * pyio_tree.c - a folder that Python code writes into and never leaves.
+ * pyio_zip_tree.c - a folder that Python code writes into and never leaves.
  *
  * For members that C threads don't extract: those of other methods, of file
  * objects, and links. One file at a time.
  */
-#include "glue/pyio_tree.h"
+#include "glue/pyio_zip_tree.h"
 #include "glue/pyio_zip.h"
 
 #include <errno.h>
@@ -350,17 +350,14 @@ tree_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-#define FAST(name, function)                                                  \
-    {name, (PyCFunction)(void (*)(void))(function), METH_FASTCALL, NULL}
-
 static PyMethodDef tree_methods[] = {
     {"folder", tree_folder, METH_O, NULL},
     {"begin", tree_begin, METH_O, NULL},
     {"write", tree_write, METH_O, NULL},
-    FAST("finish", tree_finish),
+    {"finish", PYIO_AS_METHOD(tree_finish), METH_FASTCALL, NULL},
     {"drop", tree_drop, METH_NOARGS, NULL},
-    FAST("link", tree_link),
-    FAST("attributes", tree_attributes),
+    {"link", PYIO_AS_METHOD(tree_link), METH_FASTCALL, NULL},
+    {"attributes", PYIO_AS_METHOD(tree_attributes), METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * pyio_stream.c - what a Python object is as a stream, and its methods called
+ * pyio_object.c - what a Python object is as a stream, and its methods called
  * on our memory.
  */
 #include "glue/pyio.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * pyio_tree.h - paths below a target folder, for those who extract.
+ * pyio_zip_tree.h - paths below a target folder, for those who extract.
  *
  * Owner    References as the C API says.
  * Errors   -1 or NULL with an exception set.
  * Threads  With the GIL.
  */
-#ifndef PYIO_TREE_H
-#define PYIO_TREE_H
+#ifndef PYIO_ZIP_TREE_H
+#define PYIO_ZIP_TREE_H
 
 #include "glue/pyio.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * pyio_data_put.c - DataWriter's numbers, bytes and text.
+ * pyio_data_number.c - the numbers of DataWriter and DataReader.
  *
- * A fast path neither calls Python nor detaches: an exact int or float in
- * range, room in the buffer, nobody inside. It then is a compare, a swap and a
- * store. All else goes through writer_put.
+ * A fast path neither calls Python nor detaches. The writer's: an exact int or
+ * float in range, room in the buffer, nobody inside; then it is a compare, a
+ * swap and a store, all else goes through writer_put. The reader's takes a
+ * value from the bytes at hand; reader_need fetches more.
  */
 #include "glue/pyio_data.h"
 
@@ -12,10 +13,10 @@
 #include "data/cio_scalar.h"
 #include "data/cio_varint.h"
 
-/* ------------------------------------------------------------- scalars */
+/* ------------------------------------------------------------- writing */
 
 static __attribute__((noinline)) PyObject *
-put_slowly(struct pyio_writer *w, PyObject *value, enum cio_type type)
+put_slowly(struct pyio_data_writer *w, PyObject *value, enum cio_type type)
 {
     const unsigned nbytes = cio_types[type].nbytes;
     uint8_t bytes[8];
@@ -44,7 +45,7 @@ put_slowly(struct pyio_writer *w, PyObject *value, enum cio_type type)
 #define PUT_INT(name, TYPE, bits, in_range)                                   \
     static PyObject *write_##name(PyObject *op, PyObject *value)              \
     {                                                                         \
-        struct pyio_writer *const w = as_writer(op);                          \
+        struct pyio_data_writer *const w = as_writer(op);                     \
         int64_t n;                                                            \
                                                                               \
         if (PYIO_LIKELY(stream_is_quick(&w->s, bits / 8)                      \
@@ -68,7 +69,7 @@ PUT_INT(uint64, CIO_UINT64, 64, n >= 0)
 static PyObject *
 write_bool(PyObject *op, PyObject *value)
 {
-    struct pyio_writer *const w = as_writer(op);
+    struct pyio_data_writer *const w = as_writer(op);
 
     if (PYIO_LIKELY(stream_is_quick(&w->s, 1) && PyBool_Check(value))) {
         *w->s.next++ = value == Py_True;
@@ -80,7 +81,7 @@ write_bool(PyObject *op, PyObject *value)
 static PyObject *
 write_float64(PyObject *op, PyObject *value)
 {
-    struct pyio_writer *const w = as_writer(op);
+    struct pyio_data_writer *const w = as_writer(op);
 
     if (PYIO_LIKELY(stream_is_quick(&w->s, 8) && PyFloat_CheckExact(value))) {
         cio_put64(w->s.next, cio_bits_of_double(PyFloat_AS_DOUBLE(value)),
@@ -94,7 +95,7 @@ write_float64(PyObject *op, PyObject *value)
 static PyObject *
 write_float32(PyObject *op, PyObject *value)
 {
-    struct pyio_writer *const w = as_writer(op);
+    struct pyio_data_writer *const w = as_writer(op);
     uint32_t bits;
 
     if (PYIO_LIKELY(
@@ -116,7 +117,7 @@ write_float16(PyObject *op, PyObject *value)
 /* ------------------------------------------------------------- varints */
 
 static PyObject *
-put_varint(struct pyio_writer *w, uint64_t number)
+put_varint(struct pyio_data_writer *w, uint64_t number)
 {
     uint8_t bytes[CIO_VARINT_MAX_NBYTES];
     const size_t nbytes = cio_varint_encode(bytes, number);
@@ -166,5 +167,44 @@ PyMethodDef pyio_data_put_methods[] = {
     WRITE_ORDERED(float64),
     WRITE(uvarint, "LEB128 of an unsigned 64-bit number: 1 to 10 bytes."),
     WRITE(svarint, "LEB128 of the zigzag of a signed 64-bit number."),
+    {NULL, NULL, 0, NULL},
+};
+
+/* ------------------------------------------------------------- reading */
+
+DATA_GET(read_bool, "bool", 8, PyBool_FromLong(v))
+DATA_GET(read_int8, "int8", 8, PyLong_FromLong((int8_t)v))
+DATA_GET(read_uint8, "uint8", 8, PyLong_FromLong(v))
+DATA_GET(read_int16, "int16", 16, PyLong_FromLong((int16_t)v))
+DATA_GET(read_uint16, "uint16", 16, PyLong_FromLong(v))
+DATA_GET(read_int32, "int32", 32, PyLong_FromLong((int32_t)v))
+DATA_GET(read_uint32, "uint32", 32, PyLong_FromUnsignedLong(v))
+DATA_GET(read_int64, "int64", 64, PyLong_FromLongLong((int64_t)v))
+DATA_GET(read_uint64, "uint64", 64, PyLong_FromUnsignedLongLong(v))
+DATA_GET(read_float16, "float16", 16,
+         PyFloat_FromDouble(cio_double_of_float16(v)))
+DATA_GET(read_float32, "float32", 32,
+         PyFloat_FromDouble(cio_double_of_float32(v)))
+DATA_GET(read_float64, "float64", 64,
+         PyFloat_FromDouble(cio_double_of_bits(v)))
+
+#define READ(name)                                                            \
+    {"read_" #name, read_##name, METH_NOARGS,                                 \
+     PyDoc_STR("read_" #name "($self, /)\n--\n\n"                             \
+               "One " #name " in the stream's byte order.")}
+
+PyMethodDef pyio_data_get_methods[] = {
+    READ(bool),
+    READ(int8),
+    READ(uint8),
+    READ(int16),
+    READ(uint16),
+    READ(int32),
+    READ(uint32),
+    READ(int64),
+    READ(uint64),
+    READ(float16),
+    READ(float32),
+    READ(float64),
     {NULL, NULL, 0, NULL},
 };
