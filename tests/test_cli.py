@@ -7,7 +7,6 @@ import contextlib
 import gzip
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from cli_help import COMMAND, bad, good, run
+from terminal_help import open_terminal
 
 import pyio_chunked
 from pyio_chunked import _cli, _cli_arguments, _cli_output
@@ -456,7 +456,7 @@ def many_times(archive: bytes, count: int) -> bytes:
 def in_terminal(*arguments: str | Path, **environment: str) -> tuple[int, str]:
     """Exit code, and what a terminal would show."""
     code, pieces = None, []
-    leader, follower = pty.openpty()
+    leader, follower = open_terminal()
     process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)], stdin=follower, stdout=follower, stderr=follower,
         env={**os.environ, "TERM": "xterm", **environment},

@@ -14,7 +14,6 @@ import gc
 import io
 import os
 import pickle
-import pty
 import resource
 import socket
 import subprocess
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from terminal_help import open_terminal
 
 import pyio_chunked
 from pyio_chunked import _core
@@ -200,6 +200,8 @@ def test_the_chunk_goes_back_when_it_is_empty(path):
     "name", ["/proc/version", "/proc/cpuinfo", "/sys/kernel/mm/transparent_hugepage/enabled"]
 )
 def test_files_whose_size_says_nothing(name):
+    if not os.path.exists(name):
+        pytest.skip("no such file here")
     with open(name, "rb") as file:
         expected = file.read()
     assert expected
@@ -299,7 +301,7 @@ def test_read1_of_a_pipe_does_not_wait_twice():
 
 
 def test_one_end_of_a_terminal_ends_it():
-    main, other = pty.openpty()
+    main, other = open_terminal()
     tty.setraw(main)
     attributes = tty.tcgetattr(other) if hasattr(tty, "tcgetattr") else None
     import termios

@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from terminal_help import open_terminal
 from transfer_help import CHUNK, KERNEL, Pipe, file_of, noise
 
 import pyio_chunked
@@ -198,7 +199,7 @@ def test_devices(source, target):
 
 
 def test_terminal(tmp_path, target):
-    primary, secondary = os.openpty()
+    primary, secondary = open_terminal()
     import tty
 
     tty.setraw(secondary)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import struct
@@ -325,7 +326,12 @@ def test_zip64_extensible_data_larger_than_the_tail():
 
 def test_locator_that_points_elsewhere():
     data = archive([M("a", b"x" * 10)], zip64=True, locator={"offset": 5})
-    assert_same(io.BytesIO(data), data)
+    assert ZipFile(io.BytesIO(data)).read("a") == b"x" * 10
+    with pytest.raises(zipfile.BadZipFile, match="locator"):
+        ZipFile(io.BytesIO(data), profile="strict")
+    with contextlib.suppress(zipfile.BadZipFile):  # since CVE-2025-8291
+        zipfile.ZipFile(io.BytesIO(data)).close()
+        assert_same(io.BytesIO(data), data)
 
 
 def test_archives_of_several_disks_are_refused():

@@ -144,7 +144,8 @@ def test_a_password_that_only_seems_right_is_found_by_the_crc():
 
 
 def test_encrypted_members_of_another_program(tmp_path: Path):
-    assert shutil.which("zip"), "Info-ZIP's zip makes the archive"
+    if shutil.which("zip") is None:
+        pytest.skip("no Info-ZIP here")
     (tmp_path / "m").write_bytes(TEXT * 3)
     for option in ("-0", "-6"):
         subprocess.run(["zip", "-q", option, "-P", "pass", f"a{option}.zip", "m"], cwd=tmp_path, check=True)
