@@ -129,9 +129,9 @@ pyio_bounds_all(struct pyio_state *st, struct pyio_archive *archive)
 
 /* Those of the directory have been looked at while it was loaded. */
 PyObject *
-pyio_reader_set_limits(PyObject *op, PyObject *limits)
+pyio_zip_reader_set_limits(PyObject *op, PyObject *limits)
 {
-    struct pyio_archive *const archive = pyio_reader_archive(op);
+    struct pyio_archive *const archive = pyio_zip_reader_archive(op);
     int result;
 
     if (archive == NULL) {

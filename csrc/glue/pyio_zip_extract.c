@@ -205,7 +205,7 @@ prepare(struct extraction *x, PyObject *members, PyObject *limits,
  * limits, progress) -> (leftovers, folders, done, total, progress,
  * what to raise behind the leftovers) */
 PyObject *
-pyio_reader_extract(PyObject *op, PyObject *args)
+pyio_zip_reader_extract(PyObject *op, PyObject *args)
 {
     struct extraction *x = cio_sys->calloc(1, sizeof *x);
     PyObject *members, *pwd, *limits, *progress, *result = NULL;
@@ -215,7 +215,7 @@ pyio_reader_extract(PyObject *op, PyObject *args)
         return PyErr_NoMemory();
     }
     x->st = pyio_state_of(Py_TYPE(op));
-    x->archive = pyio_reader_archive(op);
+    x->archive = pyio_zip_reader_archive(op);
     if (x->archive == NULL
         || !PyArg_ParseTuple(args, "iUOOippOO:_extract", &x->target_fd,
                              &x->target, &members, &pwd, &threads, &preserve,

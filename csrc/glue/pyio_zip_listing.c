@@ -5,9 +5,9 @@
 #include "glue/pyio_zip_reader.h"
 
 PyObject *
-pyio_reader_find(PyObject *op, PyObject *name)
+pyio_zip_reader_find(PyObject *op, PyObject *name)
 {
-    struct pyio_archive *const archive = pyio_reader_directory(op);
+    struct pyio_archive *const archive = pyio_zip_reader_directory(op);
     uint32_t index;
     int found;
 
@@ -23,10 +23,10 @@ pyio_reader_find(PyObject *op, PyObject *name)
 }
 
 PyObject *
-pyio_reader_list(PyObject *op,
-                 PyObject *(*make)(const struct pyio_archive *, uint32_t))
+pyio_zip_reader_list(PyObject *op,
+                     PyObject *(*make)(const struct pyio_archive *, uint32_t))
 {
-    struct pyio_archive *const archive = pyio_reader_directory(op);
+    struct pyio_archive *const archive = pyio_zip_reader_directory(op);
     PyObject *list;
 
     if (archive == NULL) {
@@ -47,9 +47,9 @@ pyio_reader_list(PyObject *op,
 }
 
 PyObject *
-pyio_reader_names(PyObject *op, PyObject *Py_UNUSED(ignored))
+pyio_zip_reader_names(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return pyio_reader_list(op, pyio_archive_name);
+    return pyio_zip_reader_list(op, pyio_archive_name);
 }
 
 /* header_offset as zipfile computes it: any integer. */
@@ -110,9 +110,9 @@ record_of(const struct pyio_archive *archive, uint32_t index)
 }
 
 PyObject *
-pyio_reader_record(PyObject *op, PyObject *number)
+pyio_zip_reader_record(PyObject *op, PyObject *number)
 {
-    struct pyio_archive *const archive = pyio_reader_directory(op);
+    struct pyio_archive *const archive = pyio_zip_reader_directory(op);
     const long long index = PyLong_AsLongLong(number);
     PyObject *result = NULL;
 
@@ -131,7 +131,7 @@ pyio_reader_record(PyObject *op, PyObject *number)
 }
 
 Py_ssize_t
-pyio_reader_length(PyObject *op)
+pyio_zip_reader_length(PyObject *op)
 {
     const struct zip_reader *const self = (struct zip_reader *)op;
 
@@ -140,9 +140,9 @@ pyio_reader_length(PyObject *op)
 }
 
 int
-pyio_reader_contains(PyObject *op, PyObject *name)
+pyio_zip_reader_contains(PyObject *op, PyObject *name)
 {
-    PyObject *const index = pyio_reader_find(op, name);
+    PyObject *const index = pyio_zip_reader_find(op, name);
     long value;
 
     if (index == NULL) {
@@ -155,9 +155,9 @@ pyio_reader_contains(PyObject *op, PyObject *name)
 
 /* Facts of the directory as a whole, for the Python half. */
 PyObject *
-pyio_reader_facts(PyObject *op, PyObject *Py_UNUSED(ignored))
+pyio_zip_reader_facts(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    struct pyio_archive *const archive = pyio_reader_directory(op);
+    struct pyio_archive *const archive = pyio_zip_reader_directory(op);
     const struct cio_directory *d;
     PyObject *result;
 
@@ -169,7 +169,7 @@ pyio_reader_facts(PyObject *op, PyObject *Py_UNUSED(ignored))
         "{s:y#,s:K,s:N,s:O,s:O,s:O,s:O}", "comment", (const char *)d->comment,
         (Py_ssize_t)d->end.comment_nbytes, "start_dir",
         (unsigned long long)d->end.dir_off, "fingerprint",
-        pyio_reader_fingerprint(archive), "duplicates",
+        pyio_zip_reader_fingerprint(archive), "duplicates",
         d->duplicates ? Py_True : Py_False, "positional",
         archive->source == NULL ? Py_True : Py_False, "filename",
         archive->filename, "source",

@@ -451,7 +451,7 @@ many_prepare(struct zip_many *self, PyObject *names, PyObject *progress)
     return 0;
 }
 
-const char pyio_reader_read_many_doc[] =
+const char pyio_zip_reader_read_many_doc[] =
     "read_many($self, names=None, *, workers=None, max_in_flight=67108864, "
     "progress=None)\n--\n\n"
     "Iterator of (name, bytes) in the order of names (None: the "
@@ -461,8 +461,8 @@ const char pyio_reader_read_many_doc[] =
     "member's turn.";
 
 PyObject *
-pyio_reader_read_many(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
-                      PyObject *kwnames)
+pyio_zip_reader_read_many(PyObject *op, PyObject *const *args,
+                          Py_ssize_t nargs, PyObject *kwnames)
 {
     static const char *const names[] = {"names", "workers", "max_in_flight",
                                         "progress", NULL};
@@ -485,7 +485,7 @@ pyio_reader_read_many(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
     if (self == NULL) {
         return NULL;
     }
-    self->archive = pyio_reader_archive(op);
+    self->archive = pyio_zip_reader_archive(op);
     self->reader = Py_NewRef(op);
     self->threads = cio_workers_count(workers);
     self->max_in_flight = (uint64_t)max_in_flight;

@@ -17,7 +17,7 @@ pyio_zip_keys(PyObject *pwd, struct cio_zipcrypto *keys)
 }
 
 int
-pyio_reader_unlock(PyObject *op, struct cio_entry *entry, PyObject *pwd)
+pyio_zip_reader_unlock(PyObject *op, struct cio_entry *entry, PyObject *pwd)
 {
     PyObject *own = NULL;
     int result = 0;
@@ -43,10 +43,10 @@ pyio_reader_unlock(PyObject *op, struct cio_entry *entry, PyObject *pwd)
 /* _open_raw(name, pwd): a stream over a member's bytes as they lie in the
  * file, decrypted. */
 PyObject *
-pyio_reader_open_raw(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+pyio_zip_reader_open_raw(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 {
     struct pyio_state *st = pyio_state_of(Py_TYPE(op));
-    struct pyio_archive *const archive = pyio_reader_archive(op);
+    struct pyio_archive *const archive = pyio_zip_reader_archive(op);
     struct pyio_member member;
     PyObject *result = NULL;
 
@@ -58,7 +58,7 @@ pyio_reader_open_raw(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     } else if (pyio_member_find(st, archive, args[0], &member) == 0) {
         struct cio_entry *const entry = &member.entry;
 
-        if (pyio_reader_unlock(op, entry, args[1]) == 0) {
+        if (pyio_zip_reader_unlock(op, entry, args[1]) == 0) {
             entry->method = CIO_ZIP_STORED;
             entry->nbytes = entry->compressed_nbytes;
             if (entry->decrypt) {

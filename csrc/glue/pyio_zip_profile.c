@@ -183,10 +183,10 @@ set_profile(struct pyio_state *st, struct pyio_archive *archive, long kind)
 }
 
 PyObject *
-pyio_reader_set_profile(PyObject *op, PyObject *kind)
+pyio_zip_reader_set_profile(PyObject *op, PyObject *kind)
 {
     struct pyio_state *st = pyio_state_of(Py_TYPE(op));
-    struct pyio_archive *const archive = pyio_reader_archive(op);
+    struct pyio_archive *const archive = pyio_zip_reader_archive(op);
     const long value = PyLong_AsLong(kind);
     int result;
 
@@ -248,17 +248,17 @@ check_member(struct pyio_state *st, struct pyio_archive *archive,
     return result;
 }
 
-const char pyio_reader_check_doc[] =
+const char pyio_zip_reader_check_doc[] =
     PyDoc_STR("check($self, /)\n--\n\n"
               "What the strict profile would refuse: a list of lines, each a "
               "rule's name and,\nbehind a colon, the member.\n\n"
               "Reads every local header, no data.");
 
 PyObject *
-pyio_reader_check(PyObject *op, PyObject *Py_UNUSED(unused))
+pyio_zip_reader_check(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct pyio_state *st = pyio_state_of(Py_TYPE(op));
-    struct pyio_archive *const archive = pyio_reader_archive(op);
+    struct pyio_archive *const archive = pyio_zip_reader_archive(op);
     struct cio_profile *profile = NULL;
     PyObject *list = PyList_New(0);
     uint32_t rules;

@@ -11,32 +11,6 @@
 
 #include "base/cio_bytes.h"
 
-struct pyio_archive *
-pyio_reader_archive(PyObject *op)
-{
-    struct zip_reader *const self = (struct zip_reader *)op;
-
-    if (PYIO_UNLIKELY(self->closed)) {
-        (void)pyio_raise(PyExc_ValueError, "Attempt to use ZIP archive that "
-                                           "was already closed");
-        return NULL;
-    }
-    return pyio_reader_directory(op);
-}
-
-struct pyio_archive *
-pyio_reader_directory(PyObject *op)
-{
-    struct zip_reader *const self = (struct zip_reader *)op;
-
-    if (PYIO_UNLIKELY(self->archive == NULL)) {
-        (void)pyio_raise(PyExc_ValueError, "ZIP archive that was not opened");
-        return NULL;
-    }
-    /* The call keeps it, whoever closes meanwhile. */
-    return (struct pyio_archive *)Py_NewRef((PyObject *)self->archive);
-}
-
 static void
 drop_archive(struct zip_reader *self)
 {
@@ -149,7 +123,7 @@ reader_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
                || pyio_as_bool(given[2], &verify) < 0) {
         return NULL;
     }
-    archive = pyio_reader_archive(op);
+    archive = pyio_zip_reader_archive(op);
     if (archive == NULL) {
         return NULL;
     }
@@ -158,7 +132,7 @@ reader_read(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
         if (PYIO_UNLIKELY(is_special(&member.entry))) {
             result =
                 call_special(op, "_read_special", given[0], given[1], verify);
-        } else if (pyio_reader_unlock(op, &member.entry, given[1]) == 0) {
+        } else if (pyio_zip_reader_unlock(op, &member.entry, given[1]) == 0) {
             result = pyio_member_read(st, archive, &member);
         }
         pyio_member_clear(&member);
@@ -207,7 +181,7 @@ read_into_view(PyObject *op, struct pyio_archive *archive, PyObject *name,
         (void)pyio_raise(PyExc_ValueError,
                          "%R has %llu bytes, the buffer only %zd", name,
                          (unsigned long long)member.entry.nbytes, view->len);
-    } else if (pyio_reader_unlock(op, &member.entry, NULL) == 0
+    } else if (pyio_zip_reader_unlock(op, &member.entry, NULL) == 0
                && pyio_member_check(st, archive, &member) == 0
                && pyio_member_read_into(st, archive, &member, view->buf)
                       == 0) {
@@ -235,7 +209,7 @@ reader_readinto(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
 
     if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0
         || pyio_as_bool(given[2], &verify) < 0
-        || (archive = pyio_reader_archive(op)) == NULL) {
+        || (archive = pyio_zip_reader_archive(op)) == NULL) {
         return NULL;
     }
     if (pyio_target_buffer(given[1], "readinto", &view) == 0) {
@@ -286,14 +260,14 @@ reader_open(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
 
     if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0
         || check_mode(given[1]) < 0
-        || (archive = pyio_reader_archive(op)) == NULL) {
+        || (archive = pyio_zip_reader_archive(op)) == NULL) {
         return NULL;
     }
     if (pyio_member_find(st, archive, given[0], &member) == 0) {
         if (is_special(&member.entry)) {
             result =
                 call_special(op, "_open_special", given[0], given[2], true);
-        } else if (pyio_reader_unlock(op, &member.entry, given[2]) == 0) {
+        } else if (pyio_zip_reader_unlock(op, &member.entry, given[2]) == 0) {
             result = pyio_member_open(st, archive, &member);
         }
         pyio_member_clear(&member);
@@ -355,21 +329,21 @@ static PyMethodDef reader_methods[] = {
     PYIO_FAST("read", reader_read, METH_KEYWORDS, read_doc),
     PYIO_FAST("readinto", reader_readinto, METH_KEYWORDS, readinto_doc),
     PYIO_FAST("open", reader_open, METH_KEYWORDS, open_doc),
-    PYIO_FAST("read_many", pyio_reader_read_many, METH_KEYWORDS,
-              pyio_reader_read_many_doc),
-    PYIO_FAST("testzip", pyio_reader_testzip, METH_KEYWORDS,
-              pyio_reader_testzip_doc),
+    PYIO_FAST("read_many", pyio_zip_reader_read_many, METH_KEYWORDS,
+              pyio_zip_reader_read_many_doc),
+    PYIO_FAST("testzip", pyio_zip_reader_testzip, METH_KEYWORDS,
+              pyio_zip_reader_testzip_doc),
     PYIO_FAST("_load", reader_load, 0, load_doc),
-    PYIO_FAST("_open_raw", pyio_reader_open_raw, 0, NULL),
-    {"check", pyio_reader_check, METH_NOARGS, pyio_reader_check_doc},
-    {"_set_profile", pyio_reader_set_profile, METH_O, NULL},
-    {"_set_limits", pyio_reader_set_limits, METH_O, NULL},
-    {"_extract", pyio_reader_extract, METH_VARARGS, NULL},
-    {"_find", pyio_reader_find, METH_O, NULL},
-    {"_names", pyio_reader_names, METH_NOARGS, NULL},
-    {"_record", pyio_reader_record, METH_O, NULL},
-    {"_ref_fields", pyio_reader_ref_fields, METH_NOARGS, NULL},
-    {"_facts", pyio_reader_facts, METH_NOARGS, NULL},
+    PYIO_FAST("_open_raw", pyio_zip_reader_open_raw, 0, NULL),
+    {"check", pyio_zip_reader_check, METH_NOARGS, pyio_zip_reader_check_doc},
+    {"_set_profile", pyio_zip_reader_set_profile, METH_O, NULL},
+    {"_set_limits", pyio_zip_reader_set_limits, METH_O, NULL},
+    {"_extract", pyio_zip_reader_extract, METH_VARARGS, NULL},
+    {"_find", pyio_zip_reader_find, METH_O, NULL},
+    {"_names", pyio_zip_reader_names, METH_NOARGS, NULL},
+    {"_record", pyio_zip_reader_record, METH_O, NULL},
+    {"_ref_fields", pyio_zip_reader_ref_fields, METH_NOARGS, NULL},
+    {"_facts", pyio_zip_reader_facts, METH_NOARGS, NULL},
     {"_fileno", reader_fileno, METH_NOARGS, NULL},
     {"_close", reader_close, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -382,8 +356,8 @@ static PyType_Slot reader_slots[] = {
     {Py_tp_clear, reader_clear},
     {Py_tp_dealloc, reader_dealloc},
     {Py_tp_methods, reader_methods},
-    {Py_sq_length, pyio_reader_length},
-    {Py_sq_contains, pyio_reader_contains},
+    {Py_sq_length, pyio_zip_reader_length},
+    {Py_sq_contains, pyio_zip_reader_contains},
     {0, NULL},
 };
 

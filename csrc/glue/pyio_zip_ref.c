@@ -42,7 +42,7 @@ check_fingerprint(const struct pyio_archive *archive, PyObject *expected)
 }
 
 PyObject *
-pyio_reader_fingerprint(const struct pyio_archive *archive)
+pyio_zip_reader_fingerprint(const struct pyio_archive *archive)
 {
     return archive->has_path ? fingerprint_of(archive) : Py_NewRef(Py_None);
 }
@@ -61,9 +61,9 @@ ref_fields_of(const struct pyio_archive *archive, uint32_t index)
 }
 
 PyObject *
-pyio_reader_ref_fields(PyObject *op, PyObject *Py_UNUSED(ignored))
+pyio_zip_reader_ref_fields(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
-    return pyio_reader_list(op, ref_fields_of);
+    return pyio_zip_reader_list(op, ref_fields_of);
 }
 
 static struct pyio_archive *

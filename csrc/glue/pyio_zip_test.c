@@ -176,14 +176,14 @@ test_all(struct test *t)
     return bad != NULL ? bad : Py_NewRef(Py_None);
 }
 
-const char pyio_reader_testzip_doc[] =
+const char pyio_zip_reader_testzip_doc[] =
     "testzip($self, *, workers=None, progress=None)\n--\n\n"
     "Read all members by C threads, compare sizes and CRCs; the name of "
     "the first\nbad one, or None. In place of zipfile's ZipFile.testzip.";
 
 PyObject *
-pyio_reader_testzip(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
-                    PyObject *kwnames)
+pyio_zip_reader_testzip(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
+                        PyObject *kwnames)
 {
     static const char *const names[] = {"workers", "progress", NULL};
     static const struct pyio_signature signature = {"testzip", names, 0, 0};
@@ -193,7 +193,7 @@ pyio_reader_testzip(PyObject *op, PyObject *const *args, Py_ssize_t nargs,
 
     if (pyio_arguments(&signature, args, nargs, kwnames, given) < 0
         || pyio_as_workers(given[0], &workers) < 0
-        || (t.archive = pyio_reader_archive(op)) == NULL) {
+        || (t.archive = pyio_zip_reader_archive(op)) == NULL) {
         return NULL;
     }
     if (t.archive->bounded
