@@ -16,10 +16,13 @@ import os
 import zipfile
 from typing import Any
 
-import fsspec
-from fsspec.archive import AbstractArchiveFileSystem
-
 import pyio_chunked
+
+try:
+    import fsspec
+    from fsspec.archive import AbstractArchiveFileSystem
+except ImportError as error:
+    raise ImportError("pyio_chunked.fsspec needs fsspec: pip install 'pyio_chunked[fsspec]'") from error
 
 __all__ = ["CZipFileSystem", "register"]
 

@@ -19,10 +19,13 @@ import weakref
 import zipfile
 from typing import Any, BinaryIO
 
-import numpy as np
-from numpy.lib import format as npy
-
 import pyio_chunked
+
+try:
+    import numpy as np
+    from numpy.lib import format as npy
+except ImportError as error:
+    raise ImportError("pyio_chunked.npz needs numpy: pip install 'pyio_chunked[numpy]'") from error
 
 __all__ = ["NpzFile", "load"]
 

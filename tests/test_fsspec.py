@@ -207,6 +207,15 @@ def test_entry_points_name_what_is_there():
     assert project["scripts"] == {"pyio-chunked": "pyio_chunked._cli:main"}
 
 
+@pytest.mark.parametrize(("adapter", "module"), [("npz", "numpy"), ("fsspec", "fsspec")])
+def test_a_missing_module_names_the_extra(adapter, module):
+    code = f"import sys; sys.modules[{module!r}] = None; import pyio_chunked.{adapter}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: pyio_chunked.{adapter} needs {module}: pip install 'pyio_chunked[{module}]'"
+    )
+
+
 @pytest.mark.parametrize("name", ["fsspec", "numpy", "dask"])
 def test_adapters_are_not_imported_unasked(name):
     code = f"import sys, pyio_chunked; assert {name!r} not in sys.modules, sorted(sys.modules)"
