@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+from contextlib import suppress
 from typing import Any
 
 from pyio_chunked import File, open  # noqa: A004
@@ -33,10 +34,7 @@ def open_text(
     try:
         text = io.TextIOWrapper(buffer, io.text_encoding(encoding, 3), errors, newline)
     except BaseException:
-        if isinstance(file, int):
-            buffer.detach()  # what was given stays open
-        else:
-            buffer.close()
+        buffer.close()  # a descriptor too, as builtins.open does
         raise
     text.mode = mode  # type: ignore[misc]  # as builtins.open does
     return text
@@ -47,9 +45,29 @@ def reduce_file(
 ) -> tuple[Any, ...]:
     """How a File is pickled: by its path, and what tells that it is the same."""
     fingerprint = (size, seconds * 10**9 + nanoseconds, inode)
-    arguments = (type(file), os.path.abspath(path), file.chunk_size, position, fingerprint)
+    arguments = (type(file), _absolute(path, file.fileno()), file.chunk_size, position, fingerprint)
     state = file.__dict__
     return (reopen_file, arguments, state) if state else (reopen_file, arguments)
+
+
+def _absolute(path: Any, fd: int) -> Any:
+    """A path that leads to the open file from everywhere: the current folder may be another by now."""
+    absolute = os.path.abspath(path)
+    opened = os.fstat(fd)
+    if absolute == path or _is(absolute, opened):
+        return absolute
+    with suppress(OSError):
+        now = os.readlink(f"/proc/self/fd/{fd}")  # where Linux has it
+        if _is(now, opened):
+            return os.fsencode(now) if isinstance(absolute, bytes) else now
+    return absolute
+
+
+def _is(path: Any, opened: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), opened)
+    except OSError:
+        return False
 
 
 def reopen_file(

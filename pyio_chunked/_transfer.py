@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import namedtuple
+from contextlib import suppress
 
 from pyio_chunked import _core
 from pyio_chunked._core import copyfile as copyfile
@@ -51,14 +52,45 @@ def _copyfile_by_rules(
     dst: Path,
     *,
     follow_symlinks: bool = True,
+    reflink: str = "auto",
+    sparse: str = "auto",
+    method: str = "auto",
     atomic: bool = False,
+    sync: bool = False,
+    progress: Any = None,
     metadata: bool = False,
-    **options: Any,
 ) -> Any:
     """copyfile where a link may be copied as a link."""
     if not follow_symlinks and os.path.islink(src):
-        return _copy_link(src, dst, atomic=atomic, metadata=metadata)
-    return _core._copy_one(src, dst, atomic=atomic, metadata=metadata, **options)
+        _check_options(reflink, sparse, method, sync, atomic, metadata)
+        return _copy_link(src, dst, atomic=atomic, sync=sync, progress=_reporter(progress), metadata=metadata)
+    return _core._copy_one(
+        src,
+        dst,
+        reflink=reflink,
+        sparse=sparse,
+        method=method,
+        atomic=atomic,
+        sync=sync,
+        progress=progress,
+        metadata=metadata,
+    )
+
+
+def _check_options(*options: Any) -> None:
+    """Refuses what reflink, sparse, method, sync, atomic, metadata can't be."""
+    _core._copy_list([], [], 0, options, None, 0, 0)
+
+
+def _reporter(progress: Any) -> Any:
+    """None, or what is called with (done, total)."""
+    if progress is True:
+        from pyio_chunked._progress import bar
+
+        return bar(None)
+    if progress is None or progress is False or callable(progress):
+        return progress or None
+    raise TypeError(f"progress must be None, True or callable, not {progress!r}")
 
 
 def _stat_or_none(path: Path) -> os.stat_result | None:
@@ -76,7 +108,7 @@ def _refuse_same_file(src: Path, dst: Path) -> None:
         raise SameFileError(f"{src!r} and {dst!r} are the same file")
 
 
-def _copy_link(src: Path, dst: Path, *, atomic: bool, metadata: bool) -> Any:
+def _copy_link(src: Path, dst: Path, *, atomic: bool, sync: bool, progress: Any, metadata: bool) -> Any:
     from shutil import copystat
 
     _refuse_same_file(src, dst)
@@ -85,13 +117,27 @@ def _copy_link(src: Path, dst: Path, *, atomic: bool, metadata: bool) -> Any:
     try:
         if metadata:
             copystat(src, place, follow_symlinks=False)
+        if progress is not None:
+            progress(0, 0)
         if atomic:
             os.replace(place, dst)
-    except BaseException:
-        if atomic:
+    except BaseException as why:
+        with suppress(OSError):
             os.unlink(place)
+        why.transferred = 0  # type: ignore[attr-defined]
         raise
+    if sync:
+        _sync_folder_of(dst)
     return Transfer(0, "symlink", 0, ())
+
+
+def _sync_folder_of(path: Path) -> None:
+    folder = os.path.dirname(os.fspath(path))
+    fd = os.open(folder or ".", os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _temporary_name(path: Path) -> Any:
@@ -164,6 +210,7 @@ class _Tree:
         self.sources: list[Any] = []
         self.targets: list[Any] = []
         self.folders: list[tuple[Any, Any]] = []
+        self.root: os.stat_result | None = None  # of the target
         self.errors: list[tuple[Any, Any, str]] = []
         self.done = 0
         self.total = 0
@@ -175,6 +222,8 @@ class _Tree:
             entries = list(listing)
         ignored = self.ignore(os.fspath(src), [entry.name for entry in entries]) if self.ignore else ()
         os.makedirs(dst, exist_ok=self.dirs_exist_ok)
+        if self.root is None:
+            self.root = os.stat(dst)
         self.folders.append((src, dst))
         sep = b"/" if isinstance(os.fspath(src), bytes) else "/"
         from_prefix = os.path.join(os.fspath(src), sep[:0])
@@ -199,7 +248,9 @@ class _Tree:
             if self.ignore_dangling_symlinks and not os.path.exists(os.readlink(src)):
                 return
         if entry.is_dir():
-            self.walk(src, dst)
+            # The target may lie in the source: its copy would have no end.
+            if self.root is None or not os.path.samestat(entry.stat(), self.root):
+                self.walk(src, dst)
         elif self.copy_function is not None:
             self.copy_function(src, dst)
         else:
@@ -283,18 +334,14 @@ def copytree(
 
     Files are copied by `workers` threads (None: as many as the machine gives
     this process). What fails is collected in one shutil.Error, the rest is
-    copied. copy_function, where given, is called for each file, here. The other
-    options are those of copyfile. Returns dst."""
+    copied. copy_function, where given, is called for each file, here. A dst that
+    lies in src is not copied into itself. The other options are those of
+    copyfile. Returns dst."""
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, not {workers!r}")
-    if progress is True:
-        from pyio_chunked._progress import bar
-
-        progress = bar(None)
-    elif progress is not None and progress is not False and not callable(progress):
-        raise TypeError(f"progress must be None, True or callable, not {progress!r}")
+    progress = _reporter(progress)
     options = (reflink, sparse, method, bool(sync), bool(atomic), True)
-    _core._copy_list([], [], workers or 0, options, None, 0, 0)  # refuses what they can't be
+    _check_options(*options)
     tree = _Tree(
         symlinks=symlinks,
         ignore=ignore,
@@ -303,7 +350,7 @@ def copytree(
         copy_function=copy_function,
         workers=workers or 0,
         options=options,
-        progress=progress or None,
+        progress=progress,
     )
     tree.walk(src, dst)
     tree.copy_listed()

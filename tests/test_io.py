@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 
@@ -96,3 +97,68 @@ def test_atomic_keeps_the_mode_and_follows_a_link(tmp_path):
     assert link.is_symlink()
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o640)
     assert sorted(os.listdir(tmp_path)) == ["file", "link"]
+
+
+@pytest.mark.parametrize("bytes_path", [False, True])
+def test_pickled_by_a_relative_path_after_chdir(bytes_path, tmp_path, monkeypatch):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "file").write_bytes(b"0123456789")
+    (tmp_path / "file").write_bytes(b"another")
+    monkeypatch.chdir(tmp_path / "there")
+    with pyio_chunked.open(b"file" if bytes_path else "file") as file:
+        file.read(3)
+        monkeypatch.chdir(tmp_path)
+        pickled = pickle.dumps(file)
+        assert file.read() == b"3456789"
+    monkeypatch.chdir("/")
+    with pickle.loads(pickled) as copy:
+        assert copy.read() == b"3456789"
+        assert isinstance(copy.name, bytes) == bytes_path
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "error"),
+    [
+        ("r+b", {}, io.UnsupportedOperation),
+        ("w+b", {}, io.UnsupportedOperation),
+        ("r+", {}, io.UnsupportedOperation),
+        ("r", {"encoding": "nonsense"}, LookupError),
+        ("w", {"encoding": "nonsense"}, LookupError),
+        ("zz", {}, ValueError),
+        ("rb", {"encoding": "utf-8"}, ValueError),
+        ("rb", {"errors": "strict"}, ValueError),
+    ],
+)
+def test_a_descriptor_that_was_taken_is_closed(mode, options, error):
+    """Where builtins.open fails with it in its hands, and only there."""
+    closed = []
+    for function in (open, pyio_chunked.open):
+        r, w = os.pipe()
+        fd = w if "w" in mode else r
+        with pytest.raises(error):
+            function(fd, mode, **options)
+        try:
+            os.fstat(fd)
+            closed.append(False)
+        except OSError:
+            closed.append(True)
+        for left in {r, w} - ({fd} if closed[-1] else set()):
+            os.close(left)
+    assert closed[0] == closed[1]
+
+
+@pytest.mark.parametrize("empty", ["", b""])
+@pytest.mark.parametrize("atomic", [False, True])
+def test_no_name_is_no_file(empty, atomic, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "source").write_bytes(b"x")
+    for call in (
+        lambda: pyio_chunked.write_bytes(empty, b"x", atomic=atomic),
+        lambda: pyio_chunked.write_bytes(empty, [b"x", b"y"], atomic=atomic),
+        lambda: pyio_chunked.copyfile("source", empty, atomic=atomic),
+    ):
+        with pytest.raises(FileNotFoundError) as caught:
+            call()
+        assert caught.value.transferred == 0
+        assert caught.value.filename == empty
+    assert os.listdir() == ["source"]

@@ -725,7 +725,7 @@ def test_binary_modes_refuse_text_options(path):
 def test_an_update_of_what_cannot_seek_is_refused():
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(io.UnsupportedOperation):
-        pyio_chunked.open(ours.fileno(), "r+b")
+        pyio_chunked.open(ours.detach(), "r+b")  # which closes it, as builtins.open
 
 
 def test_a_given_descriptor_is_owned_when_opening_worked(path):

@@ -82,6 +82,40 @@ def test_symlinks(source, tmp_path):
         copyfile(link, tmp_path / "plain", follow_symlinks=False)
 
 
+@pytest.mark.parametrize("function", [copyfile, copy])
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_link_takes_the_options_too(source, tmp_path, function, atomic):
+    link, target = tmp_path / "link", tmp_path / "target"
+    link.symlink_to(source)
+    seen = []
+    function(
+        link, target, follow_symlinks=False, atomic=atomic, sync=True, progress=lambda *a: seen.append(a)
+    )
+    assert seen == [(0, 0)]  # once at the end
+    assert os.readlink(target) == str(source)
+    target.unlink()
+
+    def stop(done, total):
+        raise KeyError("enough")
+
+    if atomic:
+        target.write_bytes(b"old")
+    with pytest.raises(KeyError, match="enough") as caught:
+        function(link, target, follow_symlinks=False, atomic=atomic, progress=stop)
+    assert caught.value.transferred == 0
+    assert not target.is_symlink()
+    assert target.exists() == atomic
+    assert len(list(tmp_path.iterdir())) == 2 + atomic
+    for wrong, error in (
+        ({"sparse": "some"}, ValueError),
+        ({"progress": 5}, TypeError),
+        ({"bogus": 1}, TypeError),
+    ):
+        with pytest.raises(error):
+            function(link, tmp_path / "none", follow_symlinks=False, **wrong)
+    assert not (tmp_path / "none").is_symlink()
+
+
 def test_same_file(source, tmp_path):
     os.link(source, tmp_path / "hard")
     (tmp_path / "soft").symlink_to(source)

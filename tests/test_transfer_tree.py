@@ -284,3 +284,40 @@ print(pyio_chunked._core._workers_running())
             check=True,
         )
         assert done.stdout.strip() == running
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("inside", ["new", "d0/new", "d0/deep/new"])
+def test_into_itself_ends(tree, inside):
+    """shutil does what is meant for a new folder right inside, else it never ends."""
+    before = contents(tree)
+    target = tree / inside
+    copytree(tree, target)
+    assert contents(target) == before
+    assert {k: v for k, v in contents(tree).items() if not k.startswith(inside + "/")} == before
+    # Over it again: still without itself.
+    (tree / "more").write_bytes(b"more")
+    copytree(tree, target, dirs_exist_ok=True)
+    assert contents(target) == {**before, "more": b"more"}
+
+
+def test_into_itself_through_a_link(tree, tmp_path):
+    (tmp_path / "link").symlink_to(tree / "d1")
+    copytree(tree, tmp_path / "link" / "new")
+    assert not (tree / "d1" / "new" / "d1" / "new").exists()
+    assert (tree / "d1" / "new" / "d1" / "deep" / "f3").exists()
+
+
+def test_onto_itself_is_an_error_for_each_file(tree):
+    """Not for each letter of the message, as shutil has it."""
+    before = contents(tree)
+    with pytest.raises(shutil.Error) as caught:
+        copytree(tree, tree, dirs_exist_ok=True)
+    assert sorted(src for src, dst, why in caught.value.args[0]) == sorted(
+        str(tree / name) for name in before
+    )
+    assert all(src == dst and "are the same file" in why for src, dst, why in caught.value.args[0])
+    assert contents(tree) == before

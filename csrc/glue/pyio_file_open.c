@@ -186,9 +186,13 @@ set_up(struct pyio_file *self, const struct mode *mode, const struct stat *st)
     self->core.off =
         regular && !self->writable && self->path != NULL ? 0 : CIO_OWN_OFFSET;
     if (mode->update && !self->core.seekable) {
-        /* Read-ahead could not be given back before a write. */
-        return pyio_stream_unsupported(&self->head,
-                                       "File or stream is not seekable.");
+        /* Read-ahead could not be given back before a write. builtins.open
+         * has taken the descriptor by now, and closes it. */
+        (void)pyio_stream_unsupported(&self->head,
+                                      "File or stream is not seekable.");
+        (void)pyio_close(self->core.fd);
+        self->core.fd = -1;
+        return -1;
     }
     if (self->append && self->core.seekable) {
         const struct cio_done done =
@@ -223,7 +227,7 @@ open_binary(PyTypeObject *type, PyObject *file, const struct mode *mode,
             self->name == NULL ? -1 : open_path(self, self->name, mode, &st);
     }
     if (opened == 0 && set_up(self, mode, &st) < 0) {
-        if (self->path != NULL) { /* what was given stays open */
+        if (self->path != NULL && self->core.fd >= 0) { /* given: stays */
             (void)pyio_close(self->core.fd);
         }
         opened = -1;

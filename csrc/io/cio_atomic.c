@@ -133,6 +133,9 @@ cio_atomic_begin(struct cio_atomic *atomic, const char *path)
     bool exists;
 
     *atomic = (struct cio_atomic){.fd = -1};
+    if (*path == '\0') { /* nothing could be renamed to it */
+        return cio_done_sys(ENOENT, 0);
+    }
     done = follow(path, &atomic->target);
     if (done.status != CIO_OK) {
         cio_atomic_abort(atomic);
