@@ -121,9 +121,9 @@ def test_pickled_by_a_relative_path_after_chdir(bytes_path, tmp_path, monkeypatc
     [
         ("r+b", {}, io.UnsupportedOperation),
         ("w+b", {}, io.UnsupportedOperation),
-        ("r+", {}, io.UnsupportedOperation),
-        ("r", {"encoding": "nonsense"}, LookupError),
-        ("w", {"encoding": "nonsense"}, LookupError),
+        ("r+t", {}, io.UnsupportedOperation),
+        ("rt", {"encoding": "nonsense"}, LookupError),
+        ("wt", {"encoding": "nonsense"}, LookupError),
         ("zz", {}, ValueError),
         ("rb", {"encoding": "utf-8"}, ValueError),
         ("rb", {"errors": "strict"}, ValueError),
