@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * pyio_inflater.c - Inflater: zlib.decompressobj's drop-in.
  *
- * Where the first call bounds its output (max_length), zlib inflates, so that
- * unconsumed_tail is the very one; else whatever is fastest for streams. An
+ * Where the first call bounds its output (max_length), and for raw data, zlib
+ * inflates, so that unconsumed_tail is the very one; else whatever is fastest
+ * for streams. An
  * object that changes to bounded calls later keeps its engine, which may have
  * read ahead: then the last byte of input stays in unconsumed_tail for as long
  * as output is held back, since callers ask again while there is a tail.
@@ -278,7 +279,9 @@ run_locked(struct inflater *self, const uint8_t *in, size_t in_nbytes,
     }
     if (!self->started && in_nbytes > 0) {
         self->started = true;
-        self->decoder.zlib_only = self->decoder.eager = bounded;
+        self->decoder.zlib_only = self->decoder.eager =
+            bounded
+            || cio_inflater_is_zlib(self->decoder.wanted != CIO_FORMAT_RAW);
     }
     if (bounded && !self->decoder.zlib_only && in_nbytes > 1) {
         span.in_nbytes--;

@@ -124,6 +124,12 @@ cio_inflater_take(bool checked)
     return inflater;
 }
 
+bool
+cio_inflater_is_zlib(bool checked)
+{
+    return engine_for(checked) == &cio_zlib_stream;
+}
+
 struct cio_inflater *
 cio_inflater_take_window(int window_bits)
 {

@@ -81,6 +81,8 @@ struct cio_inflater; /* a pooled piece */
 
 /* `checked` as above. NULL: out of memory. Ready for a raw stream's start. */
 struct cio_inflater *cio_inflater_take(bool checked);
+/* Whether that would be zlib's. */
+bool cio_inflater_is_zlib(bool checked);
 /* zlib's, for raw data whose distances may be at most 1 << window_bits. */
 struct cio_inflater *cio_inflater_take_window(int window_bits);
 /* Gives it back, in whatever state; NULL is fine. */
