@@ -288,6 +288,29 @@ def test_a_source_that_raises():
     assert reader.read() == DATA[10:]  # nothing is lost
 
 
+@pytest.mark.parametrize("position", [-5, 2**70, "text", None, RuntimeError("tell"), OSError("tell")])
+def test_a_source_that_does_not_know_where_it_is(position):
+    """It is read on, as gzip does; only going back is refused."""
+
+    class Odd(io.BytesIO):
+        def tell(self):
+            if isinstance(position, Exception):
+                raise position
+            return position
+
+    with GzipFile(fileobj=Odd(PACKED)) as reader:
+        assert reader.read() == DATA
+        with pytest.raises(io.UnsupportedOperation):
+            reader.seek(0)
+
+    class Interrupted(io.BytesIO):
+        def tell(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), GzipFile(fileobj=Interrupted(PACKED)) as reader:
+        reader.read()
+
+
 def test_reentrant_source():
     class Nosy(Raw):
         def readinto(self, buffer):

@@ -166,17 +166,19 @@ note_start(struct pyio_reader *r)
         return seekable;
     }
     at = PyObject_CallMethod(r->source, "tell", NULL);
-    if (at == NULL) {
-        if (!PyErr_ExceptionMatches(PyExc_OSError)
-            && !PyErr_ExceptionMatches(PyExc_AttributeError)) {
+    if (at != NULL) {
+        r->start = PyLong_AsLongLong(at);
+        Py_DECREF(at);
+    }
+    if (PyErr_Occurred()) {
+        /* Who only reads on needs no position, and gzip asks for none. */
+        r->start = -1;
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) {
             return -1;
         }
         PyErr_Clear();
-        return 0;
     }
-    r->start = PyLong_AsLongLong(at);
-    Py_DECREF(at);
-    return r->start < 0 && PyErr_Occurred() ? -1 : 0;
+    return 0;
 }
 
 int
