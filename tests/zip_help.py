@@ -41,6 +41,8 @@ def pack(path: Path, members: dict[str, bytes], method: int = DEFLATED, comment:
 def assert_same_info(ours: zipfile.ZipInfo, theirs: zipfile.ZipInfo) -> None:
     assert type(ours) is zipfile.ZipInfo
     for slot in SLOTS:
+        if slot == "_end_offset" and theirs.header_offset < 0:
+            continue  # no member lies there: how far it may go says nothing
         assert getattr(ours, slot) == getattr(theirs, slot), slot
         assert type(getattr(ours, slot)) is type(getattr(theirs, slot)), slot
 
