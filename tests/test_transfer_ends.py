@@ -508,3 +508,29 @@ def test_our_file_closed_by_another_thread(tmp_path, target):
         transfer(file, target, progress=progress)
     assert target.read_bytes() == source.read_bytes()
     os.close(other[0])
+
+
+@pytest.mark.parametrize("kind", ["fd", "raw", "buffered", "File"])
+@pytest.mark.parametrize("at", [0, 5])
+def test_a_source_open_for_appending_is_read_where_it_stands(source, tmp_path, kind, at):
+    """O_APPEND is about writes."""
+    fd = os.open(source, os.O_RDWR | os.O_APPEND)
+    if kind == "fd":
+        file, end = fd, lambda: os.lseek(fd, 0, os.SEEK_CUR)
+        os.lseek(fd, at, os.SEEK_SET)
+    else:
+        if kind == "File":
+            os.close(fd)
+            file = pyio_chunked.open(source, "a+b")
+        else:
+            file = open(fd, "a+b", buffering=0 if kind == "raw" else -1)
+        file.seek(at)
+        end = file.tell
+    for count, out in ((100, DATA[at : at + 100]), (None, DATA[at + 100 :])):
+        target = tmp_path / f"target-{count}"
+        assert transfer(file, target, count).count == len(out)
+        assert target.read_bytes() == out
+        assert end() == (at + 100 if count else len(DATA))
+    assert transfer(file, target, 7, source_offset=3).count == 7
+    assert target.read_bytes() == DATA[3:10]
+    os.close(fd) if kind == "fd" else file.close()

@@ -426,6 +426,9 @@ pyio_target_open(struct pyio_state *st, struct pyio_end *end,
         result = place_object(end, &t->target);
         break;
     }
+    if (result == 0 && end->kind != PYIO_STREAM_PATH && t->target.fd >= 0) {
+        result = check_core(cio_end_as_target(&t->target), end);
+    }
     if (result == 0 && end->given >= 0 && t->target.append) {
         result = pyio_raise(PyExc_ValueError,
                             "target_offset can't be had on a target that is "

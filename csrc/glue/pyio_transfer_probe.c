@@ -93,6 +93,9 @@ inspect_end(struct pyio_state *st, struct pyio_end *end, struct cio_end *core,
         }
     }
     done = cio_end_open(core, end->fd, CIO_OFFSET_FOLLOW, -1);
+    if (target && done.status == CIO_OK) {
+        done = cio_end_as_target(core);
+    }
     return pyio_check(st, done, NULL);
 }
 

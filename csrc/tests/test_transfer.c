@@ -73,6 +73,7 @@ begin(struct cio_transfer *t, int source, int target)
              CIO_OK);
     CHECK_EQ(cio_end_open(&t->target, target, CIO_OFFSET_FOLLOW, -1).status,
              CIO_OK);
+    CHECK_EQ(cio_end_as_target(&t->target).status, CIO_OK);
 }
 
 static struct cio_done

@@ -72,15 +72,12 @@ cio_end_open(struct cio_end *end, int fd, enum cio_offset_rule rule,
              int64_t off)
 {
     struct stat st;
-    int flags;
 
-    if (cio_sys->fstat(fd, &st) < 0
-        || (flags = cio_sys->fcntl(fd, F_GETFL, 0)) < 0) {
+    if (cio_sys->fstat(fd, &st) < 0) {
         return cio_done_sys(errno, 0);
     }
     cio_end_of_stat(end, fd, &st, off < 0 ? 0 : (uint64_t)off);
     end->rule = rule;
-    end->append = (flags & O_APPEND) != 0;
     if (off >= 0) { /* the kernel says whether it can, by ESPIPE */
         end->positional = true;
         return cio_done_of(CIO_OK, 0);
@@ -93,8 +90,23 @@ cio_end_open(struct cio_end *end, int fd, enum cio_offset_rule rule,
         return cio_done_sys(errno, 0);
     }
     end->first = end->own;
+    end->off = (uint64_t)end->own;
+    return cio_done_of(CIO_OK, 0);
+}
+
+struct cio_done
+cio_end_as_target(struct cio_end *end)
+{
+    const int flags = cio_sys->fcntl(end->fd, F_GETFL, 0);
+
+    if (flags < 0) {
+        return cio_done_sys(errno, 0);
+    }
+    end->append = (flags & O_APPEND) != 0;
     /* Writes in append mode begin at the end, wherever the offset stands. */
-    end->off = end->append ? end->size : (uint64_t)end->own;
+    if (end->append && end->own >= 0) {
+        end->off = end->size;
+    }
     return cio_done_of(CIO_OK, 0);
 }
 

@@ -107,6 +107,9 @@ struct cio_transfer {
 /* Fills end from fstat; off < 0: no offset was given. Needs no cleaning up. */
 struct cio_done cio_end_open(struct cio_end *end, int fd,
                              enum cio_offset_rule rule, int64_t off);
+/* Of an end that is written to: whether it is open for appending, which says
+ * nothing about reads. */
+struct cio_done cio_end_as_target(struct cio_end *end);
 /* From a struct stat at hand; off must be known. */
 void cio_end_of_stat(struct cio_end *end, int fd, const struct stat *st,
                      uint64_t off);
