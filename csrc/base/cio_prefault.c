@@ -27,7 +27,8 @@ piece(struct cio_job *job)
 }
 
 void
-cio_prefault_start(struct cio_prefault *prefault, void *p, size_t nbytes)
+cio_prefault_start(struct cio_prefault *prefault, void *p, size_t nbytes,
+                   size_t whole_nbytes)
 {
     /* Whole huge pages: a part of one would be made of small pages. */
     const uintptr_t mask = CIO_PREFAULT_PIECE_NBYTES - 1;
@@ -38,7 +39,7 @@ cio_prefault_start(struct cio_prefault *prefault, void *p, size_t nbytes)
         .end = ((uintptr_t)p + nbytes) & ~mask,
     };
     atomic_init(&prefault->next, prefault->begin);
-    if (nbytes < atomic_load(&cio_thresholds.huge_pages)
+    if (whole_nbytes < atomic_load(&cio_thresholds.huge_pages)
         || prefault->begin >= prefault->end) {
         prefault->end = 0;
         return;

@@ -25,9 +25,10 @@ struct cio_prefault {
     _Atomic uintptr_t next;
 };
 
-/* Nothing happens below the size from which results ask for huge pages, and
- * where there is one CPU. */
-void cio_prefault_start(struct cio_prefault *prefault, void *p, size_t nbytes);
+/* Nothing happens where the whole result is below the size from which results
+ * ask for huge pages, and where there is one CPU. */
+void cio_prefault_start(struct cio_prefault *prefault, void *p, size_t nbytes,
+                        size_t whole_nbytes);
 /* No thread touches the memory after that. */
 void cio_prefault_stop(struct cio_prefault *prefault);
 

@@ -48,7 +48,8 @@ read_whole_detached(void *argument)
     struct cio_done done;
     bool refused;
 
-    cio_prefault_start(&ready, w->out, (size_t)w->entry->nbytes);
+    cio_prefault_start(&ready, w->out, (size_t)w->entry->nbytes,
+                       (size_t)w->entry->nbytes);
     done =
         cio_entry_read(w->entry, w->fd, w->out, false, &refused, w->problem);
     cio_prefault_stop(&ready);
@@ -136,13 +137,23 @@ struct piece {
     struct cio_zip_problem *problem;
 };
 
+/* While a slice is inflated a worker makes the next one's memory ready; no
+ * more: memory follows what comes. Stored bytes come as fast as pages do. */
 static struct cio_done
 read_piece(void *argument)
 {
     struct piece *const p = argument;
-    const struct cio_done done = cio_entry_stream_read(
-        p->stream, p->fd, p->out + p->have, p->nbytes - p->have, p->problem);
+    const size_t left = p->nbytes - p->have;
+    const size_t now = cio_min_size(left, CIO_SLICE_NBYTES);
+    struct cio_prefault next;
+    struct cio_done done;
 
+    cio_prefault_start(&next, p->out + p->have + now,
+                       cio_min_size(left - now, CIO_SLICE_NBYTES),
+                       cio_entry_is_plain(&p->stream->entry) ? 0 : p->nbytes);
+    done = cio_entry_stream_read(p->stream, p->fd, p->out + p->have, left,
+                                 p->problem);
+    cio_prefault_stop(&next);
     p->have += (size_t)done.nbytes;
     return done;
 }

@@ -430,7 +430,7 @@ CIO_TEST(memory_made_ready_keeps_what_its_owner_writes_meanwhile)
     size_t wrong = 0;
 
     CHECK(p != NULL);
-    cio_prefault_start(&ready, p, nbytes);
+    cio_prefault_start(&ready, p, nbytes, nbytes);
     for (size_t i = 0; i < nbytes; i++) {
         p[i] = (uint8_t)(i * 7);
     }
@@ -449,13 +449,13 @@ CIO_TEST(little_memory_is_left_alone_and_a_refusal_is_no_error)
     struct cio_prefault ready;
 
     CHECK(p != NULL);
-    cio_prefault_start(&ready, p, CIO_HUGE_PAGES_NBYTES - 1);
+    cio_prefault_start(&ready, p, nbytes, CIO_HUGE_PAGES_NBYTES - 1);
     cio_prefault_stop(&ready);
     CHECK_EQ(cio_workers_running(), 0);
 
     CHECK(cio_fault_add(&(struct cio_fault){
         .call = CIO_CALL_madvise, .first = 1, .times = 99, .error = EINVAL}));
-    cio_prefault_start(&ready, p, nbytes);
+    cio_prefault_start(&ready, p, nbytes, nbytes);
     cio_prefault_stop(&ready);
     cio_fault_clear();
     cio_free(p);
