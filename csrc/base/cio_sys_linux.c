@@ -26,6 +26,10 @@ struct clone_range {
 #define CLONE_FILE _IOW(0x94, 9, int)
 #define CLONE_FILE_RANGE _IOW(0x94, 13, struct clone_range)
 
+/* Headers older than Linux 5.14, which the oldest systems of wheels have. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 const int cio_advice_huge = MADV_HUGEPAGE;
 const int cio_advice_sequential = MADV_SEQUENTIAL;
 const int cio_advice_dont_need = MADV_DONTNEED;
