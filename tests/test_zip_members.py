@@ -266,3 +266,21 @@ def test_arguments(tmp_path):
                 zf.read_many(workers=workers)
             with pytest.raises(ValueError, match="workers"):
                 zf.testzip(workers=workers)
+
+
+def test_a_member_in_front_of_the_file_bounds_nobody():
+    """The directory says that it begins 1000 bytes later than it does: a member that says 0 lies
+    at -1000, and the last one may still not reach into the directory."""
+    data = bytearray(archive([M("a", b"first", STORED), M("b", b"second", STORED)]))
+    start = data.index(b"PK\1\2")
+    second = data.index(b"PK\1\2", start + 1)
+    (off,) = struct.unpack_from("<I", data, second + 42)
+    struct.pack_into("<II", data, second + 20, 16, 16)  # ten bytes of the directory
+    struct.pack_into("<I", data, second + 42, off + 1000)
+    struct.pack_into("<I", data, len(data) - 6, start + 1000)
+    with ZipFile(io.BytesIO(data)) as zf:
+        assert [info.header_offset for info in zf.infolist()] == [-1000, off]
+        with pytest.raises(zipfile.BadZipFile, match="Overlapped"):
+            zf.read("b")
+        with pytest.raises(zipfile.BadZipFile):
+            zf.read("a")

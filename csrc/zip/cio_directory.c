@@ -551,12 +551,21 @@ place_behind(const struct cio_directory *directory, uint64_t off,
     return low;
 }
 
+/* Members that lie nowhere come last. In front of the file, where a directory
+ * that lies before its said place puts them, they bound nobody. */
 static uint64_t
 offset_at_place(const struct cio_directory *directory, uint32_t place)
 {
-    return place < directory->count
-               ? directory->members[at_place(directory, place)].header_off
-               : directory->end.dir_off;
+    const struct cio_zip_end *const end = &directory->end;
+    uint64_t off = end->dir_off;
+
+    if (place < directory->count) {
+        off = directory->members[at_place(directory, place)].header_off;
+        if (off == UINT64_MAX && end->dir_said > end->dir_off) {
+            off = end->dir_off;
+        }
+    }
+    return off;
 }
 
 uint64_t
