@@ -87,6 +87,31 @@ def test_reflink_refused(source, tmp_path, error):
     assert target.read_bytes() == DATA
 
 
+@pytest.mark.parametrize("error", REFUSALS)
+def test_reflink_of_a_range_refused(source, tmp_path, error):
+    if not KERNEL:
+        pytest.skip("the portable build has no reflink")
+    target = tmp_path / "target"
+    with fault("clone_range", error=error):
+        result = transfer(source, target, 4096 * 20, source_offset=4096)
+    assert result == (4096 * 20, "copy_file_range", 0, (("reflink", error),))
+    assert target.read_bytes() == DATA[4096 : 4096 * 21]
+
+
+@pytest.mark.parametrize("error", ENDS)
+@pytest.mark.parametrize("call", ["clone", "clone_range"])
+def test_reflink_ends_it(source, tmp_path, call, error):
+    if not KERNEL:
+        pytest.skip("the portable build has no reflink")
+    target = tmp_path / "target"
+    given = {} if call == "clone" else {"count": 4096 * 20, "source_offset": 4096}
+    with fault(call, error=error), pytest.raises(OSError) as caught:
+        transfer(source, target, **given)
+    assert (caught.value.errno, caught.value.transferred) == (error, 0)
+    assert (caught.value.source_offset, caught.value.target_offset) == (given.get("source_offset", 0), 0)
+    assert not target.exists()
+
+
 @pytest.mark.parametrize("k", [1, 2, 5])
 @pytest.mark.parametrize("error", ENDS)
 @pytest.mark.parametrize("method", FILE_METHODS)
@@ -110,7 +135,7 @@ def test_error_ends_it_with_the_count(source, tmp_path, method, error, k):
         assert target.read_bytes() == DATA[:moved]
 
 
-@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("k", [1, 2, 3])  # of three windows
 @pytest.mark.parametrize("error", [errno.ENOMEM, errno.ENODEV, errno.EACCES, errno.EINVAL, errno.EAGAIN])
 def test_mapping_refused(tmp_path, error, k):
     data = noise(5 << 20)
@@ -179,6 +204,39 @@ def test_splice_refused(tmp_path, error, k):
     result = transfer(target, pipe.w)
     assert pipe.done() == DATA
     assert result == (len(DATA), "chunked", 0, (("splice", error), ("sendfile", error)))
+
+
+@pytest.mark.parametrize("error", [e for e in REFUSALS if e != errno.EAGAIN])
+def test_splice_refused_at_the_last_call(tmp_path, error):
+    """The one behind the last byte: the next method finds the end."""
+    if not KERNEL:
+        pytest.skip("the portable build has no splice")
+    r, w = os.pipe()
+    os.write(w, DATA[:5000])
+    os.close(w)
+    with fault("splice", error=error, first=2):
+        result = transfer(r, tmp_path / "target")
+    os.close(r)
+    assert result == (5000, "splice", 0, (("splice", error),))
+    assert (tmp_path / "target").read_bytes() == DATA[:5000]
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.ENOMEM])
+def test_splice_ends_it_with_the_count(tmp_path, error, k):
+    if not KERNEL:
+        pytest.skip("the portable build has no splice")
+    r, w = os.pipe()
+    os.write(w, DATA[:5000])
+    os.close(w)
+    if k > 1:
+        _core._fault_add("splice", max_nbytes=2000, first=1)
+    with fault("splice", error=error, first=k), pytest.raises(OSError) as caught:
+        transfer(r, tmp_path / "target")
+    assert (caught.value.errno, caught.value.transferred) == (error, 2000 * (k - 1))
+    assert k == 1 or (tmp_path / "target").read_bytes() == DATA[:2000]
+    assert os.read(r, 10000) == DATA[2000 * (k - 1) : 5000]  # nothing was lost
+    os.close(r)
 
 
 def test_splice_says_zero_too_early(tmp_path):
