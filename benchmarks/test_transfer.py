@@ -256,7 +256,8 @@ def test_large_copyfile(folder, show, size):
     best, times = in_turn(
         folder,
         [lambda name: copyfile(source, name), loop("sendfile", source), loop("copy_file_range", source)],
-        rounds=max(3, min(ROUNDS, (2 << 30) // size)),
+        rounds=max(7, min(3 * ROUNDS, (2 << 30) // size)),
+        each=max(1, 8 * MIB // size),
     )
     peer = 1 if best[1] < best[2] else 2
     where = "tmpfs" if str(folder).startswith("/dev/shm") else "disk"
