@@ -205,40 +205,10 @@ pyio_stream_finalize(PyObject *op, const char *warning)
     pyio_exception_give(before);
 }
 
-bool
-pyio_stream_dealloc_begin(PyObject *op)
-{
-    if (pyio_stream_is_open(as_stream(op))
-        && PyObject_CallFinalizerFromDealloc(op) < 0) {
-        return false;
-    }
-    PyObject_GC_UnTrack(op);
-    if (as_stream(op)->weakrefs != NULL) {
-        PyObject_ClearWeakRefs(op);
-    }
-    return true;
-}
-
-void
-pyio_stream_dealloc_end(PyObject *op)
-{
-    PyTypeObject *const type = Py_TYPE(op);
-
-    pyio_stream_clear(op);
-    type->tp_free(op);
-    Py_DECREF(type);
-}
-
 int
 pyio_stream_traverse(PyObject *op, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(op));
     Py_VISIT(as_stream(op)->dict);
     return 0;
-}
-
-void
-pyio_stream_clear(PyObject *op)
-{
-    Py_CLEAR(as_stream(op)->dict);
 }

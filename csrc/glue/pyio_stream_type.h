@@ -105,12 +105,39 @@ int pyio_seek_arguments(PyObject *const *args, Py_ssize_t nargs, int last,
 /* tp_finalize: where the stream is open, calls close(), a subclass's if it has
  * one. warning: "... %R" of a ResourceWarning; NULL: none. */
 void pyio_stream_finalize(PyObject *op, const char *warning);
-/* tp_dealloc begins and ends with these. false: somebody took the object back,
- * and nothing may be freed. */
-bool pyio_stream_dealloc_begin(PyObject *op);
-void pyio_stream_dealloc_end(PyObject *op);
 /* The common part of tp_traverse and tp_clear. */
 int pyio_stream_traverse(PyObject *op, visitproc visit, void *arg);
-void pyio_stream_clear(PyObject *op);
+static inline void
+pyio_stream_clear(PyObject *op)
+{
+    Py_CLEAR(((struct pyio_stream *)op)->dict);
+}
+
+/* tp_dealloc begins and ends with these. false: somebody took the object back,
+ * and nothing may be freed. */
+static inline bool
+pyio_stream_dealloc_begin(PyObject *op)
+{
+    struct pyio_stream *const stream = (struct pyio_stream *)op;
+
+    if (stream->state == PYIO_IS_OPEN
+        && PyObject_CallFinalizerFromDealloc(op) < 0) {
+        return false;
+    }
+    PyObject_GC_UnTrack(op);
+    if (stream->weakrefs != NULL) {
+        PyObject_ClearWeakRefs(op);
+    }
+    return true;
+}
+static inline void
+pyio_stream_dealloc_end(PyObject *op)
+{
+    PyTypeObject *const type = Py_TYPE(op);
+
+    pyio_stream_clear(op);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
 
 #endif
