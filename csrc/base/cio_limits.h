@@ -199,9 +199,9 @@
 /* One huge page: what a worker makes ready at once. */
 #define CIO_PREFAULT_PIECE_NBYTES (2 * CIO_MIB)
 
-/* mmap + write(2) breaks even with the chunked loop between 4 and 8 MiB on
- * tmpfs and near 1 MiB on ext4; from 8 MiB on it wins on both, by 1.05x and
- * 1.2x. benchmarks/test_transfer.py::test_mapped_crossing, plots.py. */
+/* mmap + write(2) breaks even with the chunked loop near 8 MiB on tmpfs and
+ * between 2 and 4 MiB on ext4; from 8 MiB on it wins on both, by 1.05x and
+ * 1.15x. benchmarks/test_transfer.py::test_mapped_crossing, plots.py. */
 #define CIO_MAPPED_NBYTES (8 * CIO_MIB)
 
 /* Open folders that one thread keeps while it extracts: the depth of most
