@@ -40,8 +40,8 @@ def test_from_a_size_on(tmp_path, function, size, n):
 
 def test_asked_for_once(tmp_path):
     source, target = file_of(tmp_path / "source", DATA), tmp_path / "target"
-    with counted() as calls, open(source, "rb") as one, open(target, "wb") as two:
-        transfer(one, two, LEAST, source_offset=1)  # off the blocks: nothing can be shared
+    with counted() as calls:
+        transfer(source, target, LEAST, source_offset=1)  # off the blocks: nothing can be shared
     assert calls["reserve"] == 1
     assert target.read_bytes() == DATA[1 : LEAST + 1]
 
@@ -52,13 +52,16 @@ def test_not_by_a_method_that_was_asked_for(tmp_path, method):
     assert reservations(lambda: transfer(source, target, method=method)) == 0
 
 
-def test_not_where_it_could_not_be_given_back(tmp_path):
-    source = file_of(tmp_path / "source", DATA[: LEAST + 1])
-    with open(tmp_path / "log", "ab") as log:
-        assert reservations(lambda: transfer(source, log)) == 0
-    with open(tmp_path / "old", "w+b") as old:
-        old.truncate(4 * LEAST)
-        assert reservations(lambda: transfer(source, old, target_offset=4096)) == 0
+@pytest.mark.parametrize("kind", ["log", "file", "descriptor", "range"])
+def test_not_where_others_may_write(tmp_path, kind):
+    """Only a target that was made or emptied for this; each process may write its part of a file."""
+    source, target = file_of(tmp_path / "source", DATA[: LEAST + 1]), tmp_path / "target"
+    with open(target, "ab" if kind == "log" else "wb", buffering=0) as file:
+        given = {"log": file, "file": file, "descriptor": file.fileno(), "range": target}[kind]
+        offset = {"target_offset": 0} if kind == "range" else {}
+        _core._fault_add("clone", error=errno.EXDEV)
+        assert reservations(lambda: transfer(source, given, **offset)) == 0
+    assert target.read_bytes() == DATA[: LEAST + 1]
 
 
 def test_not_where_holes_are_kept(tmp_path):

@@ -375,6 +375,7 @@ target_of_path(struct pyio_end *end, struct cio_transfer *t)
     if (open_target_path(end) < 0 || open_core_of_path(end, &t->target) < 0) {
         return -1;
     }
+    t->alone = end->given < 0;
     t->truncate =
         end->given < 0 && t->target.kind == CIO_END_FILE && t->target.size > 0;
     return 0;

@@ -33,6 +33,7 @@ cio_copyfile_init(struct cio_copyfile *copy, const char *source,
     copy->planned = false;
     cio_transfer_init(&copy->transfer);
     copy->transfer.sparse = options->sparse;
+    copy->transfer.alone = true;
     if (options->call_max_nbytes != 0) {
         copy->transfer.call_max_nbytes = options->call_max_nbytes;
     }

@@ -130,28 +130,22 @@ add(struct cio_transfer *t, enum cio_route route)
     }
 }
 
-/* What is written will be the target's last bytes. */
-static bool
-at_the_end(const struct cio_transfer *t)
-{
-    return t->target.append || t->truncate || t->target.off >= t->target_size;
-}
-
 /* A window is cut when the source shrank under it, and that needs the written
  * bytes to be the target's last. */
 static bool
 mapped_pays(const struct cio_transfer *t)
 {
     return cio_transfer_ahead(t) > 0 && cio_transfer_ahead(t) >= t->threshold
-           && at_the_end(t);
+           && (t->target.append || t->truncate
+               || t->target.off >= t->target_size);
 }
 
-/* Not in append mode: what is left over can't be given back beside others who
- * append. Not where holes are kept. */
+/* What a stopped copy leaves of it is given back by a cut at the file's end,
+ * which would take from others who write there. Not where holes are kept. */
 static bool
 reserving_pays(const struct cio_transfer *t)
 {
-    return !t->target.append && !t->segments && at_the_end(t)
+    return t->alone && !t->segments
            && cio_transfer_ahead(t) >= CIO_RESERVE_NBYTES;
 }
 

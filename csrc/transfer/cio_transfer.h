@@ -77,6 +77,7 @@ struct cio_transfer {
     uint64_t threshold;     /* mapped from here on */
     size_t chunk_nbytes;    /* at most CIO_CHUNK_NBYTES */
     size_t call_max_nbytes; /* of one kernel copy */
+    bool alone;    /* the target was made or emptied for this: nobody else's */
     bool truncate; /* the target's old bytes go before the first new */
     /* the plan */
     enum cio_route routes[CIO_ROUTE_COUNT];
