@@ -79,10 +79,13 @@ def _copyfile_by_rules(
     dst: _StrPath,
     *,
     follow_symlinks: bool = True,
+    reflink: str = "auto",
+    sparse: str = "auto",
+    method: str = "auto",
     atomic: bool = False,
     sync: bool = False,
+    progress: _Progress = None,
     metadata: bool = False,
-    **options: Any,
 ) -> Transfer: ...
 @overload
 def copy(src: _PathT | os.PathLike[_PathT], dst: _PathT, **options: Unpack[_CopyOptions]) -> _PathT: ...

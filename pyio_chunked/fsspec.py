@@ -21,8 +21,8 @@ import pyio_chunked
 try:
     import fsspec
     from fsspec.archive import AbstractArchiveFileSystem
-except ImportError as error:
-    raise ImportError("pyio_chunked.fsspec needs fsspec: pip install 'pyio_chunked[fsspec]'") from error
+except ImportError:
+    raise ImportError("pyio_chunked.fsspec needs fsspec: pip install 'pyio_chunked[fsspec]'")
 
 __all__ = ["CZipFileSystem", "register"]
 

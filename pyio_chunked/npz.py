@@ -24,8 +24,8 @@ import pyio_chunked
 try:
     import numpy as np
     from numpy.lib import format as npy
-except ImportError as error:
-    raise ImportError("pyio_chunked.npz needs numpy: pip install 'pyio_chunked[numpy]'") from error
+except ImportError:
+    raise ImportError("pyio_chunked.npz needs numpy: pip install 'pyio_chunked[numpy]'")
 
 __all__ = ["NpzFile", "load"]
 
