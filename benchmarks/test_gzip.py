@@ -21,6 +21,7 @@ import os
 import random
 import statistics
 import struct
+import threading
 import time
 import zlib
 from collections.abc import Callable
@@ -216,6 +217,33 @@ def test_bgzf(text: bytes, tmp_path: Path, way: str) -> None:
         {"threads=1": (lambda: run(lambda: pyio_chunked.GzipFile(path)), 1.7)},
         len(text),
     )
+
+
+@pytest.mark.parametrize("beside", ["alone", "beside a busy thread"])
+def test_small_files(text: bytes, tmp_path: Path, beside: str) -> None:
+    """100 files of some kB: what the GIL costs."""
+    paths = [tmp_path / f"{k}.gz" for k in range(100)]
+    for k, path in enumerate(paths):
+        path.write_bytes(gzip.compress(text[k * 4000 : k * 4000 + 4000]))
+
+    def read(open_file: Callable[..., Any]) -> int:
+        total = 0
+        for path in paths:
+            with open_file(path) as file:
+                total += len(file.read())
+        return total
+
+    ended = threading.Event()
+    busy = threading.Thread(target=lambda: [None for _ in iter(ended.is_set, True)])
+    if beside != "alone":
+        busy.start()
+    try:
+        compare(f"100 files of 4 kB, {beside}", lambda: read(pyio_chunked.GzipFile),
+                {"gzip": (lambda: read(gzip.open), 2)}, 400_000)  # fmt: skip
+    finally:
+        ended.set()
+        if beside != "alone":
+            busy.join()
 
 
 def test_lines(text: bytes, tmp_path: Path) -> None:

@@ -1007,6 +1007,64 @@ print(peak() - before)
     assert int(done.stdout) <= most or os.environ.get("PYIO_TEST_BUILD") == "sanitize", done.stderr
 
 
+def answers_nowait(place):
+    if pyio_chunked.build_info()["portable"]:
+        return False
+    with open(place, "rb") as file:
+        try:
+            return os.preadv(file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT) >= 0
+        except OSError:
+            return False
+
+
+@pytest.mark.parametrize("size", [0, 1, 20_000, 3_000_000])
+def test_small_files_are_read_without_waiting(size, tmp_path):
+    """By preadv2(RWF_NOWAIT); where that is refused, or brings less, as any other file."""
+    core = pyio_chunked._core
+    data = text(size) if size < 1_000_000 else bytes(size)  # 3 kB packed
+    place = tmp_path / "small.gz"
+    place.write_bytes(gzip.compress(data))
+    refusals = [
+        {"max_nbytes": 1 << 20},
+        {"error": 11},
+        {"error": 95},
+        {"error": 11, "first": 2},
+        {"max_nbytes": 7},
+        {"max_nbytes": 1},
+    ]
+    for refused in refusals:
+        for threads in (1, 2):
+            core._fault_add("pread_nowait", **{"first": 1, "times": 1 << 30, **refused})
+            try:
+                with GzipFile(place, threads=threads) as reader:
+                    assert reader.read(10) == data[:10]
+                    assert reader.read() == data[10:]
+                    reader.seek(0)
+                    assert reader.read() == data
+                    if refused.get("error") != 95:
+                        assert core._fault_calls()["pread_nowait"] > 0
+                with GzipFile(place, max_size=size) as reader:
+                    assert reader.read() == data
+                if size:
+                    with GzipFile(place, max_size=size - 1) as reader, pytest.raises(LimitError):
+                        reader.read()
+            finally:
+                core._fault_clear()
+    core._fault_count()
+    try:
+        with GzipFile(place) as reader:
+            assert reader.read() == data
+        calls = core._fault_calls()
+        assert calls["pread_nowait"] > 0
+        # Where the file system knows it, no other: one is ISIZE, for the first guess. Much data is no small work.
+        assert size > 65536 or calls.get("pread", 0) <= 1 or not answers_nowait(place)
+    finally:
+        core._fault_clear()
+    place.write_bytes(gzip.compress(data)[:-3])
+    with GzipFile(place) as reader, pytest.raises(EOFError):
+        reader.read()
+
+
 def test_streams_hold_nothing_before_and_behind(path):
     before = pool.stats().in_use
     idle = [GzipFile(path) for _ in range(100)]

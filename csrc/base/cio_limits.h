@@ -160,6 +160,11 @@
 #define CIO_BGZF_QUEUE_BLOCKS 64
 /* Compressed pieces up to this are inflated with the GIL held: some 15 us. */
 #define CIO_INFLATE_ATTACHED_NBYTES (4 * CIO_KIB)
+/* What a stream has at hand up to this is inflated so, too, and a file read so
+ * where the page cache has it, up to CIO_INFLATE_SMALL_OUT_NBYTES of data:
+ * some 70 us, against 5 ms that a released GIL costs beside a busy thread.
+ * benchmarks/test_gzip.py::small_files. */
+#define CIO_INFLATE_AT_HAND_NBYTES (16 * CIO_KIB)
 /* A size field may ask for this many times the compressed bytes at once;
  * beyond it memory follows what arrives. Text packs 3 to 10 times. */
 #define CIO_SIZE_HINT_RATIO 16

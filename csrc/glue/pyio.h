@@ -98,6 +98,8 @@ int pyio_as_path(PyObject *path, PyObject **bytes);
 int pyio_open(PyObject *path, const char *mode, int flags, int create_mode);
 /* Closes detached; an error is raised only where no exception is set. */
 int pyio_close(int fd);
+/* The same with the GIL: for a local file that was only read. */
+int pyio_close_local(int fd);
 
 /* ----------------------------------------------------------- exceptions */
 

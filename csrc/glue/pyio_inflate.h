@@ -60,8 +60,10 @@ struct pyio_reader {
     int64_t start; /* where the stream began; -1: not seekable or not known */
     size_t chunk_nbytes;
     unsigned threads;
-    bool regular;            /* reading fd never waits for others */
-    int ahead_errno;         /* of a read that nobody has asked for yet */
+    bool regular;    /* reading fd never waits for others */
+    bool small;      /* a whole file that may be read with the GIL held */
+    bool local;      /* and was: no call to it waits for a network */
+    int ahead_errno; /* of a read that nobody has asked for yet */
     struct cio_bgzf *blocks; /* BGZF, read by several threads; or NULL */
 
     struct cio_decoder decoder;
@@ -81,6 +83,8 @@ int pyio_reader_attach(struct pyio_state *st, struct pyio_reader *r,
 int pyio_reader_ask(struct pyio_state *st, struct pyio_reader *r, size_t *got);
 /* The same, detached, for r->fd. CIO_OK with nbytes, CIO_EOF, CIO_ERR_SYS. */
 struct cio_done pyio_reader_pull(struct pyio_reader *r);
+/* The same with the GIL, by position and only what the page cache has. */
+struct cio_done pyio_reader_pull_nowait(struct pyio_reader *r);
 /* Waits until a socket with a timeout has something. */
 int pyio_reader_wait(struct pyio_reader *r);
 /* 1, 0 or -1. */

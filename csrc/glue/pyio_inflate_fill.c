@@ -98,13 +98,19 @@ pyio_turn_input(struct pyio_turn *t, enum pyio_turn_end *end)
         *end = TURN_ASK;
         return false;
     }
-    done = pyio_reader_pull(r);
+    done = t->attached ? pyio_reader_pull_nowait(r) : pyio_reader_pull(r);
     if (done.status == CIO_EOF) {
         r->in_ended = true;
     } else if (done.status != CIO_OK) {
+        if (t->attached) { /* not in the page cache, or never so asked */
+            r->small = false;
+            *end = TURN_DETACH;
+            return false;
+        }
         *end = input_failed(t, done.sys_errno);
         return false;
     }
+    r->local |= t->attached;
     return true;
 }
 
@@ -123,19 +129,23 @@ bool
 pyio_turn_decode(struct pyio_turn *t, enum pyio_turn_end *end)
 {
     struct pyio_reader *const r = t->r;
+    const size_t room =
+        t->attached ? cio_min_size(t->nbytes, CIO_INFLATE_SMALL_OUT_NBYTES)
+                    : t->nbytes;
     struct cio_span span = {r->in.data, r->in.end, r->in.at,
-                            t->dst,     t->nbytes, t->got};
+                            t->dst,     room,      t->got};
 
     t->status = cio_decoder_step(&r->decoder, &span);
     r->in.at = span.in_used;
     t->got = span.out_used;
     if (t->status == CIO_OK && r->in_ended && r->in.at == r->in.end
-        && t->got < t->nbytes && !cio_decoder_pending(&r->decoder)) {
+        && t->got < room && !cio_decoder_pending(&r->decoder)) {
         *end = pyio_turn_finish(t);
         return false;
     }
     if (t->status == CIO_OK || t->status == CIO_MORE) {
-        return true;
+        *end = TURN_DETACH;
+        return t->got < room || room == t->nbytes;
     }
     r->ended = t->status == CIO_EOF;
     *end = r->ended ? TURN_DONE : TURN_DATA;
@@ -164,7 +174,7 @@ run_turn(struct pyio_turn *t)
             return end;
         }
         /* Looked at once, when the first bytes are there. */
-        if (pyio_blocks_begin(r)) {
+        if (!t->attached && pyio_blocks_begin(r)) {
             return pyio_blocks_turn(t);
         }
         if (!pyio_turn_decode(t, &end)) {
@@ -249,10 +259,25 @@ pyio_turn_ended(struct pyio_state *st, struct pyio_turn *t,
         }
         return pyio_inflate_raise(&r->decoder, t->status, style_of(r),
                                   r->name);
+    case TURN_DETACH:
+        return 1;
     case TURN_PLAIN:
         return leave_view(t);
     }
     Py_UNREACHABLE();
+}
+
+/* Giving the GIL up for little work costs more than the work, and much more
+ * beside a busy thread. */
+static bool
+takes_no_time(const struct pyio_turn *t)
+{
+    const struct pyio_reader *const r = t->r;
+
+    return r->blocks == NULL && t->got < CIO_INFLATE_SMALL_OUT_NBYTES
+           && (r->small
+               || (r->fd < 0
+                   && r->in.end - r->in.at <= CIO_INFLATE_AT_HAND_NBYTES));
 }
 
 /* Turns until the call is served. */
@@ -265,9 +290,14 @@ run(struct pyio_state *st, struct pyio_turn *t)
     while (result > 0) {
         enum pyio_turn_end end;
 
-        Py_BEGIN_ALLOW_THREADS
-        end = r->blocks != NULL ? pyio_blocks_turn(t) : run_turn(t);
-        Py_END_ALLOW_THREADS
+        t->attached = takes_no_time(t);
+        if (t->attached) {
+            end = run_turn(t);
+        } else {
+            Py_BEGIN_ALLOW_THREADS
+            end = r->blocks != NULL ? pyio_blocks_turn(t) : run_turn(t);
+            Py_END_ALLOW_THREADS
+        }
         result = pyio_turn_ended(st, t, end);
     }
     pyio_blocks_settle(r);
@@ -297,6 +327,9 @@ pyio_reader_fill(struct pyio_state *st, struct pyio_reader *r, uint8_t *dst,
                                   r->name);
     }
     left = r->in.data == NULL ? pyio_reader_left(r) : -1;
+    if (r->in.data == NULL) {
+        r->small = left >= 0 && left <= (int64_t)CIO_INFLATE_AT_HAND_NBYTES;
+    }
     if (window_take(&r->in, left >= 0 ? (size_t)cio_min_u64((uint64_t)left + 1,
                                                             r->chunk_nbytes)
                                       : r->chunk_nbytes)

@@ -52,7 +52,10 @@ let_go(struct pyio_reader *r)
         }
         return closed == NULL ? -1 : 0;
     }
-    return r->kind == PYIO_STREAM_PATH && fd >= 0 ? pyio_close(fd) : 0;
+    if (r->kind != PYIO_STREAM_PATH || fd < 0) {
+        return 0;
+    }
+    return r->local ? pyio_close_local(fd) : pyio_close(fd);
 }
 
 PyObject *
@@ -131,6 +134,7 @@ pyio_reader_open(struct pyio_reader *r,
     Py_CLEAR(r->saved);
     r->in_ended = r->ended = false;
     r->ahead_errno = 0;
+    r->local = false;
     r->failed = CIO_OK;
     r->pos = 0;
     r->chunk_nbytes = options->chunk_nbytes;

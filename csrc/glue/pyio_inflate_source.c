@@ -135,24 +135,38 @@ pyio_reader_left(const struct pyio_reader *r)
 
 /* ----------------------------------------------------------------- reading */
 
+static struct cio_done
+pulled(struct pyio_reader *r, ssize_t n)
+{
+    if (n < 0) {
+        return cio_done_sys(errno, 0);
+    }
+    r->in.end += (size_t)n;
+    if (r->positional) {
+        r->file_at += n;
+    }
+    return cio_done_of(n == 0 ? CIO_EOF : CIO_OK, (uint64_t)n);
+}
+
 struct cio_done
 pyio_reader_pull(struct pyio_reader *r)
 {
     struct pyio_window *const in = &r->in;
     const size_t room = in->size - in->end;
-    const ssize_t n =
-        r->positional
-            ? cio_sys->pread(r->fd, in->data + in->end, room, r->file_at)
-            : cio_sys->read(r->fd, in->data + in->end, room);
 
-    if (n < 0) {
-        return cio_done_sys(errno, 0);
-    }
-    in->end += (size_t)n;
-    if (r->positional) {
-        r->file_at += n;
-    }
-    return cio_done_of(n == 0 ? CIO_EOF : CIO_OK, (uint64_t)n);
+    return pulled(
+        r, r->positional
+               ? cio_sys->pread(r->fd, in->data + in->end, room, r->file_at)
+               : cio_sys->read(r->fd, in->data + in->end, room));
+}
+
+struct cio_done
+pyio_reader_pull_nowait(struct pyio_reader *r)
+{
+    struct pyio_window *const in = &r->in;
+
+    return pulled(r, cio_sys->pread_nowait(r->fd, in->data + in->end,
+                                           in->size - in->end, r->file_at));
 }
 
 /* Where a rewind has to go: asked before the first byte is taken. */

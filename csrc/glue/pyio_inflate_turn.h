@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * pyio_inflate_turn.h - one detached turn of filling memory, for the files
- * that take part in it.
+ * pyio_inflate_turn.h - one turn of filling memory, for the files that take
+ * part in it.
  *
- * Threads  What a turn calls runs without the GIL, under the reader's lock.
+ * Threads  What a turn calls runs without the GIL unless it is attached, and
+ *          under the reader's lock.
  */
 #ifndef PYIO_INFLATE_TURN_H
 #define PYIO_INFLATE_TURN_H
@@ -16,6 +17,7 @@ enum pyio_turn_end {
     TURN_WAIT,    /* nothing there now, from a non-blocking descriptor */
     TURN_SYS,     /* errno */
     TURN_DATA,    /* the decoder's status */
+    TURN_DETACH,  /* more than may be done with the GIL held */
     TURN_PLAIN,   /* a view was wanted, but the decoder needs memory */
 };
 
@@ -24,6 +26,7 @@ struct pyio_turn {
     uint8_t *dst;
     size_t nbytes, got;
     bool any;
+    bool attached; /* with the GIL: little work, and nothing that waits */
     bool view;  /* BGZF: r->out looks at the queue's memory; dst is unused */
     bool plain; /* BGZF: the decoder's turn */
     enum cio_status status;

@@ -60,6 +60,19 @@ pyio_open(PyObject *path, const char *mode, int flags, int create_mode)
     return fd;
 }
 
+static int
+closed(int result, int sys_errno, PyObject *before)
+{
+    if (before != NULL) {
+        pyio_exception_give(before);
+        return 0;
+    }
+    if (result < 0 && sys_errno != EINTR) { /* closed on Linux all the same */
+        return pyio_check(NULL, cio_done_sys(sys_errno, 0), NULL);
+    }
+    return 0;
+}
+
 int
 pyio_close(int fd)
 {
@@ -70,12 +83,14 @@ pyio_close(int fd)
     result = cio_sys->close(fd);
     sys_errno = errno;
     Py_END_ALLOW_THREADS
-    if (before != NULL) {
-        pyio_exception_give(before);
-        return 0;
-    }
-    if (result < 0 && sys_errno != EINTR) { /* closed on Linux all the same */
-        return pyio_check(NULL, cio_done_sys(sys_errno, 0), NULL);
-    }
-    return 0;
+    return closed(result, sys_errno, before);
+}
+
+int
+pyio_close_local(int fd)
+{
+    PyObject *const before = pyio_exception_take();
+    const int result = cio_sys->close(fd);
+
+    return closed(result, errno, before);
 }
