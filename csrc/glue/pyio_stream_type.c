@@ -128,8 +128,9 @@ pyio_stream_repr(PyObject *op, PyObject *name, const char *more)
 /* --------------------------------------------------------------- arguments */
 
 int
-pyio_size_argument(const char *function, PyObject *const *args,
-                   Py_ssize_t nargs, enum pyio_size_rule rule, int64_t *size)
+pyio_any_size_argument(const char *function, PyObject *const *args,
+                       Py_ssize_t nargs, enum pyio_size_rule rule,
+                       int64_t *size)
 {
     Py_ssize_t n;
 

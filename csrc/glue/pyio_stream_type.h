@@ -90,10 +90,18 @@ enum pyio_size_rule {
     PYIO_SIZE_LINE, /* readline, zipfile's read: None and all below 0 */
     PYIO_SIZE_SOME, /* read1, peek: all below 0, None is refused */
 };
+int pyio_any_size_argument(const char *function, PyObject *const *args,
+                           Py_ssize_t nargs, enum pyio_size_rule rule,
+                           int64_t *size);
 /* At most one argument, a size; -1 where it is not given, or means all. */
-int pyio_size_argument(const char *function, PyObject *const *args,
-                       Py_ssize_t nargs, enum pyio_size_rule rule,
-                       int64_t *size);
+static inline int
+pyio_size_argument(const char *function, PyObject *const *args,
+                   Py_ssize_t nargs, enum pyio_size_rule rule, int64_t *size)
+{
+    return nargs == 1 && rule == PYIO_SIZE_READ
+               ? pyio_as_size(args[0], size)
+               : pyio_any_size_argument(function, args, nargs, rule, size);
+}
 /* (offset, whence=0) of seek, whence from 0 to `last`. An offset that does not
  * fit: ValueError, as io, or, with `clip`, the nearest that does, as zipfile.
  */
