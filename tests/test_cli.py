@@ -414,13 +414,20 @@ def test_interrupt_ends_the_work_with_130(verb, tmp_path):
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, bufsize=0,
     )  # fmt: skip
     if verb == "copy":
-        while not (tmp_path / "out").exists():
-            time.sleep(0.01)
+        # A signal between the target's creation and the read that waits is seen after that read.
+        asleep = 0
+        while asleep < 5:
+            assert process.poll() is None
+            state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+            asleep = asleep + 1 if state == "S" and (tmp_path / "out").exists() else 0
+            time.sleep(0.02)
     else:
         # A bar with a rate: its first line is still tqdm's constructor.
         shown = b""
         while not re.search(rb"\d[kMG]B/s", shown):
-            shown += process.stderr.read(100)
+            piece = process.stderr.read(100)
+            assert piece, shown
+            shown += piece
     process.send_signal(signal.SIGINT)
     code = process.wait(30)
     words = process.stderr.read()
