@@ -61,6 +61,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[skipped_key] = {}
 
 
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    # pytest would spell out a megabyte, which takes seconds, and minutes under a sanitizer.
+    return f"{argname}{len(val)}" if isinstance(val, (bytes, str)) and len(val) > 99 else None
+
+
 def pytest_report_header() -> list[str]:
     return [
         f"build: {BUILD} from {os.path.relpath(PACKAGE_PARENT, ROOT)}",
