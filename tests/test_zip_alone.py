@@ -52,9 +52,13 @@ def test_without_a_worker_and_without_its_call(archive, plain):
 def test_no_memory_for_the_compressed_bytes(archive):
     with pyio_chunked.ZipFile(archive) as zf:
         buffer = bytearray(zf.getinfo("member").file_size)
+        zf.readinto("member", buffer)  # what the pool keeps is there
         _core._fault_add("malloc", errno.ENOMEM, times=99)
-        with pytest.raises(MemoryError):
-            zf.readinto("member", buffer)
+        if pyio_chunked.build_info()["engines"]["whole"] == "libdeflate":
+            with pytest.raises(MemoryError):
+                zf.readinto("member", buffer)
+        else:  # streamed
+            assert zf.readinto("member", buffer) == len(buffer)
 
 
 def another_byte(data):
