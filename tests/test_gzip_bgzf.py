@@ -300,6 +300,18 @@ def test_an_error_ahead_comes_when_the_reader_gets_there(how: str, tmp_path: Pat
         assert got[:good] == DATA[:good]
 
 
+@pytest.mark.parametrize("left", [1, 10, 5000])
+def test_gone_back_after_an_error_with_little_before_it(left: int) -> None:
+    """What a failed read had stays, in memory in which no block has room."""
+    with GzipFile(fileobj=io.BytesIO(PACKED + b"no member"), threads=2) as f:
+        assert f.read(len(DATA) - left) == DATA[:-left]
+        with pytest.raises(gzip.BadGzipFile):
+            f.read(left + 1)
+        assert f.peek() == DATA[-left:]
+        assert f.seek(12_345) == 12_345
+        assert f.read(100) == DATA[12_345:12_445]
+
+
 def test_cut_anywhere(tmp_path: Path) -> None:
     packed = b"".join(bgzf_block(DATA[at : at + 700]) for at in range(0, 2100, 700))
     whole = []

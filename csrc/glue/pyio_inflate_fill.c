@@ -380,7 +380,9 @@ pyio_reader_fill_out(struct pyio_state *st, struct pyio_reader *r)
     if (r->blocks != NULL) {
         return fill_view(st, r);
     }
-    if (out->borrowed) {
+    if (out->lease == NULL) {
+        /* The queue's memory, or what a failed call had saved: of that size,
+         * and no block may fit there. */
         pyio_window_drop(out);
     }
     out->at = out->end = 0;
