@@ -330,6 +330,47 @@ def test_a_failed_constructor_and_none(files: Files, kind: str, all_closed: None
         assert empty.closed
 
 
+@every_owner
+def test_a_constructor_inside_the_constructor(files: Files, kind: str, all_closed: None) -> None:
+    """Asked for its path, its methods or its name, the source calls it again."""
+    cls, arguments, _ = OWNERS[kind]
+    if cls is pyio_chunked.File:  # made by __new__
+        return
+    (path,) = arguments(files)
+
+    def again() -> None:
+        with contextlib.suppress(RuntimeError, ValueError):
+            stream.__init__(path)  # type: ignore[misc]
+
+    class Place:
+        def __fspath__(self) -> str:
+            again()
+            return str(path)
+
+    class Object:
+        def __init__(self, call: str) -> None:
+            self.call = call
+
+        def __getattr__(self, name: str) -> Any:
+            if name == self.call:
+                again()
+            if name in ("__fspath__", "readinto", "fileno", "mode"):
+                raise AttributeError(name)
+            return "name" if name == "name" else lambda *arguments: 0
+
+    sources = [
+        Place(),
+        *map(Object, ("name", "mode", "read", "readinto", "write", "seekable", "tell", "fileno")),
+    ]
+    for source in sources:
+        stream = cls.__new__(cls)
+        if cls is pyio_chunked.GzipFile and isinstance(source, Object):
+            stream.__init__(fileobj=source)  # type: ignore[misc]
+        else:
+            stream.__init__(source)  # type: ignore[misc]
+        stream.close()
+
+
 @pytest.mark.parametrize("kind", PAIRS)
 def test_not_copied_nor_pickled(files: Files, kind: str) -> None:
     with PAIRS[kind][0](files) as stream:

@@ -38,7 +38,11 @@ parse_order(struct data_stream *s, PyObject *byteorder)
 static int
 forget_attempt(struct data_stream *s)
 {
+    if (pyio_lock_enter(&s->head.lock, (PyObject *)s) < 0) {
+        return -1;
+    }
     if (s->head.state != PYIO_IS_NEW) {
+        pyio_lock_leave(&s->head.lock);
         return pyio_raise(PyExc_ValueError, "%R is initialised already", s);
     }
     if (s->owns_fd) {
@@ -60,8 +64,11 @@ data_stream_init(struct data_stream *s, PyObject *byteorder,
 
     if ((buffer_size != NULL
          && pyio_as_offset(buffer_size, "buffer_size", &nbytes) < 0)
-        || forget_attempt(s) < 0 || parse_order(s, byteorder) < 0) {
+        || forget_attempt(s) < 0) {
         return -1;
+    }
+    if (parse_order(s, byteorder) < 0) {
+        return data_stream_made(s, -1);
     }
     s->unbuffered = nbytes == 0;
     s->capacity = (size_t)nbytes < DATA_BUFFER_MIN_NBYTES && s->unbuffered
@@ -71,6 +78,16 @@ data_stream_init(struct data_stream *s, PyObject *byteorder,
         s->capacity = CIO_DATA_BUFFER_LEAST_NBYTES;
     }
     return 0;
+}
+
+int
+data_stream_made(struct data_stream *s, int result)
+{
+    if (result == 0) {
+        s->head.state = PYIO_IS_OPEN;
+    }
+    pyio_lock_leave(&s->head.lock);
+    return result;
 }
 
 int

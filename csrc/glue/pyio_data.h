@@ -118,9 +118,13 @@ stream_is_quick(const struct data_stream *s, size_t nbytes)
 
 #define DATA_BUFFER_MIN_NBYTES 4096
 
-/* byteorder and buffer_size of a constructor; both may be NULL. */
+/* byteorder and buffer_size of a constructor; both may be NULL. 0: the stream
+ * is locked until data_stream_made, as the target or source may call the
+ * constructor again. */
 int data_stream_init(struct data_stream *s, PyObject *byteorder,
                      PyObject *buffer_size);
+/* The constructor's end, open where result is 0; returns that. */
+int data_stream_made(struct data_stream *s, int result);
 /* Keeps the target or source; of a path what os.fspath says, as io does. */
 int data_stream_hold(struct data_stream *s, PyObject *object);
 /* Lock and check. -1: not entered. */

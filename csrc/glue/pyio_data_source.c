@@ -258,12 +258,8 @@ reader_init(struct pyio_data_reader *r, PyObject *source, PyObject *byteorder,
             result = init_given(r);
         }
     }
-    if (result < 0) {
-        return -1;
+    if (result == 0) {
+        result = data_stream_hold(s, source);
     }
-    if (data_stream_hold(s, source) < 0) {
-        return -1;
-    }
-    s->head.state = PYIO_IS_OPEN;
-    return 0;
+    return data_stream_made(s, result);
 }

@@ -335,17 +335,15 @@ writer_tell_locked(struct pyio_data_writer *w, int64_t *position)
 
 /* ----------------------------------------------------------------- life */
 
-int
-writer_init(struct pyio_data_writer *w, PyObject *target, PyObject *byteorder,
-            PyObject *buffer_size)
+static int
+attach(struct pyio_data_writer *w, PyObject *target)
 {
     struct data_stream *const s = &w->s;
-    struct pyio_state *const st = pyio_state_of(Py_TYPE(w));
-
     struct stat info;
 
-    if (data_stream_init(s, byteorder, buffer_size) < 0
-        || pyio_stream_classify(st, target, &s->kind, &s->fd) < 0) {
+    if (pyio_stream_classify(pyio_state_of(Py_TYPE(w)), target, &s->kind,
+                             &s->fd)
+        < 0) {
         return -1;
     }
     if (s->kind == PYIO_STREAM_FD && cio_sys->fstat(s->fd, &info) < 0) {
@@ -365,11 +363,22 @@ writer_init(struct pyio_data_writer *w, PyObject *target, PyObject *byteorder,
         }
         s->owns_fd = true;
     }
-    if (data_stream_hold(s, target) < 0) {
+    return data_stream_hold(s, target);
+}
+
+int
+writer_init(struct pyio_data_writer *w, PyObject *target, PyObject *byteorder,
+            PyObject *buffer_size)
+{
+    int result;
+
+    if (data_stream_init(&w->s, byteorder, buffer_size) < 0) {
         return -1;
     }
-    set_pending(w, 0);
-    w->flushed = 0;
-    s->head.state = PYIO_IS_OPEN;
-    return 0;
+    result = attach(w, target);
+    if (result == 0) {
+        set_pending(w, 0);
+        w->flushed = 0;
+    }
+    return data_stream_made(&w->s, result);
 }

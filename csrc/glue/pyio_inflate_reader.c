@@ -123,11 +123,17 @@ int
 pyio_reader_open(struct pyio_reader *r,
                  const struct pyio_reader_options *options)
 {
+    int result;
+
     if (pyio_reader_close(r) < 0) { /* a second __init__ */
         return -1;
     }
     if (!pyio_lock_free(&r->head.lock)) {
         return pyio_raise(PyExc_RuntimeError, "%R is in use", r);
+    }
+    /* The source is asked for its name and more, and could come here again. */
+    if (pyio_lock_enter(&r->head.lock, (PyObject *)r) < 0) {
+        return -1;
     }
     Py_CLEAR(r->source);
     Py_CLEAR(r->name);
@@ -141,12 +147,12 @@ pyio_reader_open(struct pyio_reader *r,
     r->threads = options->threads;
     cio_decoder_init(&r->decoder, options->format);
     r->decoder.max_nbytes = options->max_nbytes;
-    if (pyio_reader_attach(pyio_state_of(Py_TYPE(r)), r, options->source)
-        < 0) {
-        return -1;
+    result = pyio_reader_attach(pyio_state_of(Py_TYPE(r)), r, options->source);
+    if (result == 0) {
+        r->head.state = PYIO_IS_OPEN;
     }
-    r->head.state = PYIO_IS_OPEN;
-    return 0;
+    pyio_lock_leave(&r->head.lock);
+    return result;
 }
 
 static int
