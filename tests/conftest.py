@@ -61,6 +61,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[skipped_key] = {}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if BUILD == "sanitize":
+        for item in items:
+            if item.get_closest_marker("own_memory"):
+                item.add_marker(pytest.mark.skip(reason="a sanitizer needs memory of its own"))
+
+
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
     # Spelled out, a megabyte takes seconds, and minutes under a sanitizer; and
     # a gzip header has the time in it, so that two workers collect two names.

@@ -120,6 +120,7 @@ HUGE_REQUESTS = """
 """
 
 
+@pytest.mark.own_memory
 def test_huge_requests_cost_what_arrives(path):
     run(HUGE_REQUESTS, str(path))
 
@@ -152,6 +153,7 @@ def test_large_file_costs_itself(tmp_path):
     )
 
 
+@pytest.mark.own_memory
 def test_a_size_that_is_a_lie_is_not_allocated(path):
     """fstat says what was; the file is cut before it is read."""
     run(
@@ -982,6 +984,7 @@ def test_read_buffer_returns_its_memory(path):
         assert file.read_buffer() == DATA
 
 
+@pytest.mark.own_memory
 def test_rlimit_is_told_as_memory_error(tmp_path):
     path = tmp_path / "large"
     with open(path, "wb") as file:

@@ -134,6 +134,7 @@ assert pyio_chunked.pool.stats().in_use == 0
     )
 
 
+@pytest.mark.own_memory
 def test_streaming_a_gigabyte(run, tmp_path):
     """Made of one block that is repeated: nobody has to deflate a gigabyte."""
     path = tmp_path / "big.zip"
@@ -240,6 +241,7 @@ assert without * 20 < with_input, counts     # those had output held back
     )
 
 
+@pytest.mark.own_memory
 def test_forged_sizes_take_no_memory(run, tmp_path):
     body = text(3000)
     members = []
