@@ -114,6 +114,24 @@ for call in (
     assert done.stdout.split() == [b"BadGzipFile"] * 3, done.stderr
 
 
+@pytest.mark.parametrize("call", ["read()", "read(150 << 20)", "readline()"])
+def test_no_memory_for_a_result_loses_nothing(call):
+    packed = pack(bytes(range(16, 256)) * (160 << 12), "gzip")
+    code = f"""
+import io, resource, sys, pyio_chunked
+f = pyio_chunked.GzipFile(fileobj=io.BytesIO(sys.stdin.buffer.read()))
+f.read(1)
+size = int(open("/proc/self/statm").read().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (size + (48 << 20),) * 2)
+try:
+    f.{call}
+except MemoryError:
+    print(f.tell(), f.read(1000) == (bytes(range(16, 256)) * 5)[1:1001], f.tell())
+"""
+    done = subprocess.run([sys.executable, "-c", code], input=packed, capture_output=True)
+    assert done.stdout.split() == [b"1", b"True", b"1001"], done.stderr
+
+
 @pytest.mark.parametrize("format", WBITS)
 def test_cut_at_every_byte(format):
     packed = pack(text(3000), format) + pack(text(10), format) * (format == "gzip")

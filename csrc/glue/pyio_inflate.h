@@ -149,6 +149,9 @@ int pyio_reader_saved_to_window(struct pyio_reader *r);
  * read. */
 void pyio_reader_save(struct pyio_reader *r, const uint8_t *data,
                       size_t nbytes);
+/* The same with result, which is dropped: without a copy where nothing else is
+ * saved, as the exception may be that there is no memory. */
+void pyio_reader_keep(struct pyio_reader *r, struct pyio_result *result);
 /* A non-blocking source has no more now: then what was read is the result. */
 bool pyio_reader_would_block(size_t got);
 

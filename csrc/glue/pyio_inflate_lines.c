@@ -56,8 +56,7 @@ long_line(struct pyio_state *st, struct pyio_reader *r, size_t limit)
         result.nbytes += n;
     }
     if (status < 0 && !pyio_reader_would_block(result.nbytes)) {
-        pyio_reader_save(r, result.data, result.nbytes);
-        pyio_result_drop(&result);
+        pyio_reader_keep(r, &result);
         return NULL;
     }
     return pyio_result_finish(&result);

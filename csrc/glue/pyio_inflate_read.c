@@ -115,6 +115,28 @@ pyio_reader_save(struct pyio_reader *r, const uint8_t *data, size_t nbytes)
     pyio_exception_give(exception);
 }
 
+void
+pyio_reader_keep(struct pyio_reader *r, struct pyio_result *result)
+{
+    const size_t nbytes = result->nbytes;
+    PyObject *exception;
+
+    if (r->saved != NULL || nbytes == 0) {
+        pyio_reader_save(r, result->data, nbytes);
+        pyio_result_drop(result);
+        return;
+    }
+    exception = pyio_exception_take();
+    r->saved = pyio_result_finish(result);
+    if (r->saved == NULL) {
+        PyErr_Clear(); /* lost: even less memory can't be had */
+    } else {
+        r->saved_at = 0;
+        r->pos -= (int64_t)nbytes;
+    }
+    pyio_exception_give(exception);
+}
+
 /* A non-blocking source has no more now: what was read is the result. */
 bool
 pyio_reader_would_block(size_t got)
@@ -193,8 +215,7 @@ failed:
     if (pyio_reader_would_block(result.nbytes)) {
         return pyio_result_finish(&result);
     }
-    pyio_reader_save(r, result.data, result.nbytes);
-    pyio_result_drop(&result);
+    pyio_reader_keep(r, &result);
     return NULL;
 }
 
@@ -230,8 +251,7 @@ read_size(struct pyio_state *st, struct pyio_reader *r, size_t size, bool any)
     if (pyio_reader_would_block(result.nbytes)) {
         return pyio_result_finish(&result);
     }
-    pyio_reader_save(r, result.data, result.nbytes);
-    pyio_result_drop(&result);
+    pyio_reader_keep(r, &result);
     return NULL;
 }
 
