@@ -75,6 +75,22 @@ def leave_stdout() -> None:
     os.close(devnull)
 
 
+def fill_closed_streams() -> None:
+    """A file that is opened while 0, 1 or 2 is free would get that number, and
+    be read or written as a standard stream. The null device, opened the wrong way
+    round, fails as the closed descriptor would."""
+    for number, flags in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_RDWR)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, flags)
+    # Python has no object for what was closed when it started.
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", errors="backslashreplace", closefd=False)
+
+
 def complain(words: object) -> None:
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(words))
     print(f"{PROG}: {text}", file=sys.stderr)
@@ -157,6 +173,7 @@ def run(argv: Sequence[str]) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code."""
+    fill_closed_streams()
     try:
         code = run(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
@@ -174,4 +191,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         for words in each_failure(error):
             complain(words)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            leave_stdout()  # said once is enough
         return FAILED

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # typing's, without its import
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Callable, Sequence
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 # verb: (what it does, arguments, an example)
 VERBS: dict[str, tuple[str, str]] = {
@@ -83,7 +83,7 @@ class VerbParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if message.endswith("required: ARCHIVE") and "--only" in str(self.usage):
             message += " (before --only, which takes all words up to the next option)"
-        super().error(message)
+        super().error(message.replace(MASK, ""))
 
 
 def verb_parser(verb: str) -> ArgumentParser:
@@ -193,7 +193,7 @@ def ls_arguments(parser: ArgumentParser) -> None:
 
 def extract_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("archive", metavar="ARCHIVE", help='a zip archive, or "-"')
-    parser.add_argument("folder", metavar="DIR", nargs="?", default=".", help="default: the current one")
+    parser.add_argument("folder", metavar="DIR", nargs="?", help="default: the current one")
     add_force(parser, "overwrite files that are there")
     parser.add_argument("--preserve", action="store_true", help="keep times and permission bits")
     parser.add_argument("--symlinks", action="store_true", help="make the links that the archive holds")
@@ -219,7 +219,9 @@ def gunzip_arguments(parser: ArgumentParser) -> None:
 
 
 def info_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a file; without one: this build and machine")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help='a file, or "-" (an archive); without: this build'
+    )
     add_json(parser, "it")
 
 
@@ -254,14 +256,27 @@ ADD_ARGUMENTS: dict[str, Callable[[ArgumentParser], None]] = {
 }
 
 
+# Intermixed parsing forgets in its second pass that a word stood behind "--",
+# so such a word must not look like an option. No argument of a process has a NUL.
+MASK = "\0"
+
+
+def unmasked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [unmasked(item) for item in value]
+    return value.removeprefix(MASK) if isinstance(value, str) else value
+
+
 def parse(argv: Sequence[str]) -> tuple[str, argparse.Namespace] | None:
     """The verb and its arguments; None where nothing was asked for."""
     if argv and argv[0] in VERBS:
-        parser = verb_parser(argv[0])
-        if "--" in argv:  # which not every Python's intermixed parsing hears
-            return argv[0], parser.parse_args(argv[1:])
+        end = argv.index("--") + 1 if "--" in argv else len(argv)
+        words = [*argv[1:end], *(MASK + word for word in argv[end:])]
         # Intermixed: options may stand between ARCHIVE and an optional DIR.
-        return argv[0], parser.parse_intermixed_args(argv[1:])
+        arguments = verb_parser(argv[0]).parse_intermixed_args(words)
+        for name, value in vars(arguments).items():
+            setattr(arguments, name, unmasked(value))
+        return argv[0], arguments
     parser = general_parser()
     parser.parse_args(argv[:1])
     parser.print_usage(sys.stderr)

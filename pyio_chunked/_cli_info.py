@@ -42,11 +42,11 @@ def about_this_build() -> dict[str, Any]:
 
 
 def about_file(name: str) -> dict[str, Any]:
-    if name == "-":
+    if name == "-" or output.is_fifo(name):
         from pyio_chunked._cli_zip import open_archive
 
-        with open_archive("-") as archive:
-            return about_zip("-", archive)
+        with open_archive(name) as archive:
+            return about_zip(name, archive)
     with open(name, "rb") as file:
         magic = file.read(4)
     if magic[:2] == b"\x1f\x8b":

@@ -163,6 +163,13 @@ def is_special(path: str) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
+def is_fifo(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
 def ask_for_force(path: str, force: bool) -> None:
     if not force and os.path.lexists(path) and not is_special(path):
         raise FileExistsError(17, "File exists; --force overwrites it", path)
@@ -172,6 +179,7 @@ class replacing:  # a context manager, written as a call
     """A new name beside the path, which takes its place when all went well."""
 
     def __init__(self, path: str) -> None:
+        self.given = path
         self.path = os.path.realpath(path)
         folder, name = os.path.split(self.path)
         self.part = os.path.join(folder, f".{name[:200]}.{os.getpid()}.part")
@@ -180,7 +188,7 @@ class replacing:  # a context manager, written as a call
         try:
             os.close(os.open(self.part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
         except OSError as error:
-            error.filename = self.path  # the name that the caller knows
+            error.filename = self.given  # the name that the caller knows
             raise
         return self.part
 

@@ -26,14 +26,14 @@ METHODS = {0: "stored", 8: "deflated", 9: "deflate64", 12: "bzip2", 14: "lzma", 
 
 
 def open_archive(name: str, **options: Any) -> pyio_chunked.ZipFile:
-    if name != "-":
+    if name != "-" and not output.is_fifo(name):
         return pyio_chunked.ZipFile(name, **options)
-    # The directory stands at the end, so standard input has to be seekable.
+    # The directory stands at the end, so a pipe has to be made seekable.
     import tempfile
 
     spool = tempfile.TemporaryFile()
     try:
-        pyio_chunked.transfer(output.STDIN, spool)
+        pyio_chunked.transfer(output.STDIN if name == "-" else name, spool)
         spool.seek(0)
         return pyio_chunked.ZipFile(spool, **options)
     except BaseException:
@@ -69,10 +69,16 @@ def limit_value(name: str, text: str) -> int | float | None:
     return value
 
 
-def selected(archive: pyio_chunked.ZipFile, patterns: list[str] | None) -> list[zipfile.ZipInfo]:
+def selected(
+    archive: pyio_chunked.ZipFile, patterns: list[str] | None, hint: str = ""
+) -> list[zipfile.ZipInfo]:
     members = archive.infolist()
     if patterns is None:
         return members
+    for pattern in patterns:
+        # A name, not a pattern: left out silently it would not be missed.
+        if not any(c in pattern for c in "*?[") and pattern not in archive:
+            raise ValueError(f"no member matches {pattern!r}{hint}")
     found = [m for m in members if any(fnmatchcase(m.filename, pattern) for pattern in patterns)]
     if not found:
         raise ValueError(f"no member matches {' or '.join(patterns)}")
@@ -155,10 +161,14 @@ def pieces_of(member: Any) -> Iterator[bytes]:
 
 def extract(arguments: Namespace) -> int:
     limits = limits_of(pyio_chunked.SAFE_LIMITS, arguments.limit)
-    folder = arguments.folder
+    folder = "." if arguments.folder is None else arguments.folder
+    if folder == "-":
+        raise UsageError('"-" is no folder ("./-" is); cat writes members to standard output')
+    # "--only '*.csv' out" has swallowed the folder.
+    hint = "; DIR stands before --only" if arguments.folder is None else ""
     with open_archive(arguments.archive, profile=arguments.profile, limits=limits) as archive:
         # Without patterns nobody needs an object for each member.
-        members = None if arguments.only is None else selected(archive, arguments.only)
+        members = None if arguments.only is None else selected(archive, arguments.only, hint)
         if not arguments.force:
             names = archive.namelist() if members is None else [m.filename for m in members]
             taken = first_taken(folder, names)

@@ -163,6 +163,21 @@ def test_selection_by_glob(archive):
     assert b"1 member," in good("ls", "--only", "a.txt", "--", archive)
     assert "-x" in bad("ls", "--", "-x")
     assert "no member matches" in bad("ls", archive, "--only", "*.nothing")
+    for verb in ("ls", "test"):  # a plain name is missed, where a pattern may match nothing
+        assert "no member matches 'b.txt'" in bad(verb, archive, "--only", "a.txt", "b.txt")
+
+
+@pytest.mark.parametrize(
+    ("words", "source", "target", "force"),
+    [("-f -- -s -d", "-s", "-d", True), ("s -f -- -d", "s", "-d", True), ("-- -- -f", "--", "-f", False)],
+)
+def test_what_stands_behind_two_dashes_is_no_option(words, source, target, force):
+    _, parsed = _cli_arguments.parse(["gunzip", *words.split()])
+    assert (parsed.source, parsed.target, parsed.force) == (source, target, force)
+
+
+def test_too_much_behind_two_dashes_is_named(archive):
+    assert "unrecognized arguments: -x\n" in bad("ls", "--", archive, "-x", code=2)
 
 
 def test_test_names_the_bad_member(archive, damaged):
@@ -260,6 +275,21 @@ def test_usage_names_every_option(verb):
     usage, rest = parser.format_usage(), parser.format_help().partition("options:")[2]
     for option in re.findall(r"(?m)^  (?:-., )?(--[a-z-]+)", rest):
         assert option == "--help" or option in usage or (option == "--force" and "[-f]" in usage), option
+
+
+def test_a_folder_behind_only_is_not_taken_for_a_pattern(archive, tmp_path):
+    words = bad("extract", archive, "--only", "*.csv", "out", cwd=tmp_path)
+    assert "no member matches 'out'; DIR stands before --only" in words
+    assert "DIR stands" not in bad("extract", archive, "out", "--only", "b.csv", cwd=tmp_path)
+    assert os.listdir(tmp_path) == ["some.zip"]
+    good("extract", archive, "--only", "*.csv", "--", "-out", cwd=tmp_path)
+    assert (tmp_path / "-out" / "folder" / "b.csv").exists()
+
+
+def test_extract_takes_no_stream_for_a_folder(archive, tmp_path):
+    assert "is no folder" in bad("extract", archive, "-", code=2, cwd=tmp_path)
+    good("extract", archive, "./-", cwd=tmp_path)
+    assert (tmp_path / "-" / "a.txt").exists()
 
 
 def test_extract_only(archive, tmp_path):
