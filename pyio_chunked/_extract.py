@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyio_chunked import _core
-from pyio_chunked._limits import SAFE_LIMITS, Limits
+from pyio_chunked._limits import SAFE_LIMITS, Limits, checked_limits
 
 CHUNK = 1 << 18
 # Passing through a folder takes no permission to list it.
@@ -90,6 +90,7 @@ class Extracting:
             workers = 0
         elif workers < 1:
             raise ValueError("workers must be at least 1")
+        limits = checked_limits(limits)
         self._extract_members(target, members, pwd, workers, limits, preserve, symlinks, progress)
 
     def _extract_members(
@@ -98,7 +99,7 @@ class Extracting:
         members: Iterable[Any] | None,
         pwd: bytes | None,
         workers: int,
-        limits: Limits | None,
+        limits: Limits,
         preserve: bool,
         symlinks: bool,
         progress: Any,
@@ -112,7 +113,7 @@ class Extracting:
             return
         with _opened(target) as fd:
             leftovers, folders, done, total, progress, failure = self._extract(  # type: ignore[attr-defined]
-                fd, target, members, pwd, workers, preserve, symlinks, limits or Limits(), progress
+                fd, target, members, pwd, workers, preserve, symlinks, limits, progress
             )
             if leftovers or folders:
                 rest = _Rest(self, _core._Tree(fd, target), pwd, done, total, progress)

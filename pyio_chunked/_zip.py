@@ -15,7 +15,7 @@ from typing import Any
 from pyio_chunked import _core
 from pyio_chunked._core import _ZipReader
 from pyio_chunked._extract import Extracting
-from pyio_chunked._limits import Limits
+from pyio_chunked._limits import Limits, checked_limits
 from pyio_chunked._zip_refs import EntryRef, refs_of
 
 _core._set_zip_info(zipfile.ZipInfo)
@@ -89,7 +89,9 @@ class ZipFile(Extracting, _ZipReader):
             raise ValueError("ZipFile requires mode 'r'")
         if profile not in PROFILES:
             raise ValueError(f"profile must be one of {', '.join(PROFILES)}, not {profile!r}")
-        limits = limits or Limits()
+        limits = checked_limits(limits)
+        if isinstance(file, bytes) and b"\0" in file:
+            raise ValueError("bytes are a path here; an archive in memory is ZipFile(io.BytesIO(data))")
         self.mode = mode
         self.profile = profile
         self.debug = 0

@@ -16,7 +16,7 @@ from hostile_build import STORED, M, archive
 from zip_help import Duck, assert_same, pack, text
 
 import pyio_chunked
-from pyio_chunked import ZipFile
+from pyio_chunked import Limits, ZipFile
 
 # ------------------------------------------------------------------ sources
 
@@ -35,6 +35,37 @@ def test_source_is_bytes_io(tmp_path, members):
         assert dict(zf.read_many(workers=2)) == members
         assert zf.testzip(workers=2) is None
         assert "file=<_io.BytesIO" in repr(zf)
+
+
+def test_bytes_are_a_path(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as out:
+        out.writestr("a", b"a")
+    with ZipFile(os.fsencode(tmp_path / "a.zip")) as zf:
+        assert zf.namelist() == ["a"]
+    with pytest.raises(ValueError, match=r"io\.BytesIO\(data\)"):
+        ZipFile((tmp_path / "a.zip").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("limits", "error", "words"),
+    [
+        ({"entries": 1}, TypeError, "limits must be a Limits or None, not dict"),
+        ((), TypeError, "not tuple"),
+        (Limits(entries=-1), ValueError, "entries must be at least 0, not -1"),
+        (Limits(total_size="1G"), TypeError, "total_size must be a number or None, not '1G'"),
+        (Limits(entry_size=1.5), TypeError, "entry_size"),
+        (Limits(ratio=float("nan")), ValueError, "ratio"),
+    ],
+)
+def test_limits_that_are_none_name_the_field(tmp_path, limits, error, words):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as out:
+        out.writestr("a", b"a")
+    with pytest.raises(error, match=words):
+        ZipFile(path, limits=limits)
+    with ZipFile(path) as zf, pytest.raises(error, match=words):
+        zf.extractall(tmp_path / "out", limits=limits)
+    assert not (tmp_path / "out").exists()
 
 
 def test_source_reads_short(tmp_path, members):
