@@ -240,13 +240,14 @@ add_item(struct extraction *x, const struct cio_entry *entry, uint32_t index,
  * the archive's may. */
 static int
 check_name(struct extraction *x, const char *utf8, size_t nbytes,
-           uint32_t index, PyObject *name)
+           const struct cio_entry *entry, uint32_t index, PyObject *name)
 {
     const unsigned rules =
         cio_name_scan((const uint8_t *)utf8, nbytes) & CIO_PROFILE_SAFE_NAMES;
     const struct cio_zip_problem problem = {
         .rule = CIO_ZIP_RULE_PROFILE,
         .index = index,
+        .offset = entry->header_off,
         .text = rules == 0 ? NULL : cio_name_rule_text(rules)};
 
     return rules == 0 ? 0 : pyio_zip_raise(x->st, x->archive, name, &problem);
@@ -274,7 +275,8 @@ fill_one(struct extraction *x)
     if (name != NULL) {
         utf8 = PyUnicode_AsUTF8AndSize(name, &nbytes);
     }
-    if (utf8 == NULL || check_name(x, utf8, (size_t)nbytes, index, name) < 0) {
+    if (utf8 == NULL
+        || check_name(x, utf8, (size_t)nbytes, &entry, index, name) < 0) {
         goto out;
     }
     folder = nbytes > 0 && utf8[nbytes - 1] == '/';
