@@ -65,6 +65,11 @@ class ZipFile(Extracting, _ZipReader):
     Threads and forked processes may use one object at once. The directory is kept compact: ZipInfo
     objects are made when asked for. Members that were opened stay readable after close(). Modes that
     write are zipfile's.
+
+    file: a path, or a descriptor or binary file object that can seek and stays the caller's. profile:
+    'compat' judges as zipfile does, 'safe' also refuses overlaps and names that lead elsewhere, 'strict'
+    whatever two readers could understand differently (BadZipFile). limits: bounds beyond which all is a
+    LimitError. compression to strict_timestamps are for writing and of no effect.
     """
 
     filename: Any
