@@ -2,6 +2,7 @@
 """Members of 16 to 64 MiB, inflated at once into memory that a worker makes ready."""
 
 import errno
+import os
 import zipfile
 
 import pytest
@@ -90,3 +91,27 @@ def test_a_forged_crc_is_found(archive, tmp_path):
         read(path)
     with pyio_chunked.ZipFile(path) as zf:
         assert len(zf.read("member", verify=False)) == zf.getinfo("member").file_size
+
+
+def test_an_interrupted_read_goes_on_behind_what_it_had(archive, plain):
+    with pyio_chunked.ZipFile(archive) as zf:
+        pieces = zf.getinfo("member").compress_size // 2**20 + 1
+        buffer = bytearray(len(plain))
+        for k in range(2, 2 * pieces, 2):
+            _core._fault_add("pread", errno.EINTR, first=k)
+        _core._fault_add("pread", max_nbytes=2**20, times=1000)
+        zf.readinto("member", buffer)
+        calls = _core._fault_calls()["pread"]
+        _core._fault_clear()
+        assert buffer == plain
+        if pyio_chunked.build_info()["engines"]["whole"] == "libdeflate":
+            assert calls <= 2 * pieces  # one for each interruption, one for each piece
+
+
+def test_the_file_is_cut_meanwhile(archive, tmp_path):
+    path = tmp_path / "cut.zip"
+    path.write_bytes(archive.read_bytes())
+    with pyio_chunked.ZipFile(path) as zf:
+        os.truncate(path, 1_000_000)
+        with pytest.raises((zipfile.BadZipFile, EOFError)):
+            zf.read("member")

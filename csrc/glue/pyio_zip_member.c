@@ -13,6 +13,7 @@
 #include "base/cio_bytes.h"
 #include "base/cio_prefault.h"
 #include "base/cio_thresholds.h"
+#include "io/cio_move.h"
 
 /* ---------------------------------------------------------------- warnings */
 
@@ -80,6 +81,92 @@ read_by_descriptor(struct pyio_archive *archive, struct cio_entry *entry,
         archive->nowait = !refused;
     }
     return pyio_run_slices(&slices);
+}
+
+/* ------------------------------------------------------------------- alone */
+
+/* Its compressed bytes are so many that a cold read is looked at for signals,
+ * and goes on behind them. */
+struct alone {
+    struct cio_entry *entry;
+    int fd;
+    uint8_t *out, *data;
+    size_t have; /* of data */
+    struct cio_zip_problem *problem;
+};
+
+static struct cio_done
+read_alone_on(struct alone *a)
+{
+    const size_t nbytes = (size_t)a->entry->compressed_nbytes;
+    const int64_t begin = cio_clock_ns();
+    enum cio_status status;
+
+    while (a->have < nbytes) {
+        const ssize_t got =
+            cio_sys->pread(a->fd, a->data + a->have,
+                           cio_min_size(nbytes - a->have, CIO_SLICE_NBYTES),
+                           (off_t)(a->entry->data_off + a->have));
+
+        if (got < 0) {
+            return cio_done_sys(errno, 0);
+        }
+        if (got == 0) {
+            *a->problem = (struct cio_zip_problem){CIO_ZIP_RULE_DATA_CUT,
+                                                   a->entry->index,
+                                                   a->entry->header_off,
+                                                   nbytes,
+                                                   a->have,
+                                                   NULL};
+            return cio_done_of(CIO_ERR_DATA, 0);
+        }
+        a->have += (size_t)got;
+        if (cio_clock_ns() - begin > CIO_SLICE_MAX_NS / 2) {
+            return cio_done_of(CIO_MORE, 0);
+        }
+    }
+    status = cio_entry_decode(a->entry, a->data, a->out, a->problem);
+    return cio_done_of(status, status == CIO_OK ? a->entry->nbytes : 0);
+}
+
+static struct cio_done
+read_alone_detached(void *argument)
+{
+    struct alone *const a = argument;
+    const size_t nbytes = (size_t)a->entry->nbytes;
+    struct cio_prefault ready;
+    struct cio_done done;
+
+    cio_prefault_start(&ready, a->out, nbytes, nbytes);
+    done = read_alone_on(a);
+    cio_prefault_stop(&ready); /* a signal handler may fork */
+    return done;
+}
+
+static int
+read_alone(struct pyio_state *st, struct pyio_archive *archive,
+           struct pyio_member *member, uint8_t *out)
+{
+    struct cio_entry *const entry = &member->entry;
+    struct cio_zip_problem problem = {0};
+    struct alone a = {entry, archive->fd, out, NULL, 0, &problem};
+    struct pyio_slices slices = {.step = read_alone_detached, .argument = &a};
+    struct cio_done done;
+
+    if (pyio_member_locate(st, archive, member) < 0) {
+        return -1;
+    }
+    a.data = cio_sys->malloc((size_t)entry->compressed_nbytes + 1);
+    if (a.data == NULL) {
+        (void)PyErr_NoMemory();
+        return -1;
+    }
+    cio_advise_huge(a.data, (size_t)entry->compressed_nbytes);
+    done = pyio_run_slices(&slices);
+    cio_free(a.data);
+    return done.status == CIO_OK
+               ? 0
+               : pyio_zip_check(st, archive, member->name, done, &problem);
 }
 
 /* Header and data from a source without descriptor, then the same decoder. */
@@ -391,6 +478,9 @@ pyio_member_read_into(struct pyio_state *st, struct pyio_archive *archive,
     }
     if (archive->source != NULL) {
         return read_by_source(st, archive, member, out);
+    }
+    if (!cio_entry_is_whole(&member->entry)) {
+        return read_alone(st, archive, member, out);
     }
     done = read_by_descriptor(archive, &member->entry, out, &problem);
     if (PYIO_LIKELY(done.status == CIO_OK)) {
