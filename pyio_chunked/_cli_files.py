@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 import pyio_chunked
 from pyio_chunked import _cli_output as output
@@ -117,10 +118,17 @@ def gunzip(arguments: Namespace) -> int:
     return DONE
 
 
-def open_gzip(source: str, threads: int) -> pyio_chunked.GzipFile:
-    if source == "-":
-        return pyio_chunked.GzipFile(fileobj=pyio_chunked.open(os.dup(output.STDIN), "rb"), threads=threads)
-    return pyio_chunked.GzipFile(source, threads=threads)
+@contextmanager
+def open_gzip(source: str, threads: int) -> Iterator[pyio_chunked.GzipFile]:
+    if source != "-":
+        with pyio_chunked.GzipFile(source, threads=threads) as reader:
+            yield reader
+        return
+    with (
+        pyio_chunked.open(os.dup(output.STDIN), "rb") as file,
+        pyio_chunked.GzipFile(fileobj=file, threads=threads) as reader,
+    ):
+        yield reader
 
 
 def pieces_of(reader: pyio_chunked.InflateReader) -> Iterator[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 
 import pyio_chunked
@@ -25,20 +26,20 @@ METHODS = {0: "stored", 8: "deflated", 9: "deflate64", 12: "bzip2", 14: "lzma", 
 # ------------------------------------------------------------- the archive
 
 
-def open_archive(name: str, **options: Any) -> pyio_chunked.ZipFile:
+@contextmanager
+def open_archive(name: str, **options: Any) -> Iterator[pyio_chunked.ZipFile]:
     if name != "-" and not output.is_fifo(name):
-        return pyio_chunked.ZipFile(name, **options)
+        with pyio_chunked.ZipFile(name, **options) as archive:
+            yield archive
+        return
     # The directory stands at the end, so a pipe has to be made seekable.
     import tempfile
 
-    spool = tempfile.TemporaryFile()
-    try:
+    with tempfile.TemporaryFile() as spool:
         pyio_chunked.transfer(output.STDIN if name == "-" else name, spool)
         spool.seek(0)
-        return pyio_chunked.ZipFile(spool, **options)
-    except BaseException:
-        spool.close()
-        raise
+        with pyio_chunked.ZipFile(spool, **options) as archive:
+            yield archive
 
 
 def limits_of(base: pyio_chunked.Limits, settings: list[str]) -> pyio_chunked.Limits:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -70,3 +72,16 @@ def test_a_failure_of_standard_output_is_told_once(archive, tmp_path):
             )
             assert done.returncode == 1
             assert done.stderr.count(b"\n") == 1 and b"No space left" in done.stderr
+
+
+@pytest.mark.parametrize("data", ["zip", "gzip", "neither"])
+@pytest.mark.parametrize(
+    "words", ["ls -", "cat - a.txt", "test -", "extract - out", "info -", "gunzip - -", "gunzip - out"]
+)
+def test_nothing_is_left_open(archive, tmp_path, words, data):
+    data = {"zip": archive.read_bytes(), "gzip": gzip.compress(b"text"), "neither": b"text"}[data]
+    strict = [sys.executable, "-X", "dev", "-W", "error", *COMMAND[1:]]
+    done = subprocess.run([*strict, *words.split()], input=data, capture_output=True, cwd=tmp_path)
+    fits = data[:2] == (b"\x1f\x8b" if "gunzip" in words else b"PK")
+    assert done.returncode == (0 if fits else 1)
+    assert done.stderr.count(b"\n") == (0 if fits else 1), done.stderr
