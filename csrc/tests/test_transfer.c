@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cio_limits.h"
@@ -392,6 +393,33 @@ CIO_TEST(runs_of_zeros_keep_to_the_blocks_of_the_target)
     t.target.off = 0;
     CHECK_EQ(cio_sparse_run(&t, data, 5, &zeros), 5U);
     CHECK(zeros);
+}
+
+CIO_TEST(what_a_shrunken_source_has_lost_is_no_hole)
+{
+    static const off_t data_ends[] = {0, 1 << 16};
+    const enum cio_sparse sparse[] = {CIO_SPARSE_AUTO, CIO_SPARSE_ALWAYS};
+    struct stat st;
+
+    for (size_t i = 0; i < 4; i++) {
+        const off_t data_end = data_ends[i % 2];
+        const int source = make_file("s", (size_t)data_end);
+        const int target = make_file("t", 0);
+        struct cio_transfer t;
+
+        CHECK_EQ(ftruncate(source, 8 << 20), 0);
+        begin(&t, source, target);
+        t.sparse = sparse[i / 2];
+        CHECK_EQ(cio_plan(&t, CIO_ROUTE_AUTO, CIO_REFLINK_NEVER), CIO_PLAN_OK);
+        CHECK_EQ(ftruncate(source, data_end), 0);
+        CHECK_EQ(run(&t).nbytes, (uint64_t)data_end);
+        CHECK_EQ(fstat(target, &st), 0);
+        CHECK_EQ(st.st_size, data_end);
+        check_file(target, (size_t)data_end);
+        (void)close(source);
+        (void)close(target);
+    }
+    check_pool();
 }
 
 /* ------------------------------------------------------------ by path */

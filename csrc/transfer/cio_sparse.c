@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cio_bytes.h"
@@ -71,6 +72,20 @@ seek_segment(struct cio_end *end, uint64_t off, int whence)
     return cio_sys->lseek(end->fd, (off_t)off, whence);
 }
 
+/* Behind the last data: the hole ends where the file does, which may have
+ * become shorter. What isn't there any more is no hole. */
+static int64_t
+end_of_holes(struct cio_end *source)
+{
+    struct stat st;
+
+    if (cio_sys->fstat(source->fd, &st) == 0
+        && (uint64_t)st.st_size < source->size) {
+        source->size = (uint64_t)st.st_size;
+    }
+    return (int64_t)source->size;
+}
+
 struct cio_done
 cio_sparse_next(struct cio_transfer *t)
 {
@@ -84,7 +99,7 @@ cio_sparse_next(struct cio_transfer *t)
     }
     data = seek_segment(source, off, cio_seek_data);
     if (data < 0 && errno == ENXIO) {
-        data = (int64_t)source->size; /* nothing but hole to the end */
+        data = end_of_holes(source);
     }
     if (data < (int64_t)off) { /* EINVAL, and where it isn't known: as data */
         t->data_end = UINT64_MAX;
