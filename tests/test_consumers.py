@@ -326,6 +326,11 @@ def csv_writer(out):
     text.detach()
 
 
+def gzip_writer(out):
+    with gzip.GzipFile(fileobj=out, mode="wb", mtime=0, filename="") as packed:
+        packed.write(b"data" * 100_000)
+
+
 def zip_writer(out):
     with zipfile.ZipFile(out, "w") as archive:
         info = zipfile.ZipInfo("member", (1980, 1, 1, 0, 0, 0))
@@ -344,7 +349,7 @@ PRODUCERS = {
     "json": lambda out: out.write(json.dumps(list(range(10_000))).encode()),
     "pickle": lambda out: pickle.dump([np.arange(100_000), "x" * 100_000], out, 5),
     "numpy.save": lambda out: np.save(out, np.arange(100_000)),
-    "gzip": lambda out: gzip.GzipFile(fileobj=out, mode="wb", mtime=0, filename="").write(b"data" * 100_000),
+    "gzip": gzip_writer,
     "shutil": lambda out: shutil.copyfileobj(io.BytesIO(bytes(1 << 20)), out),
     "zipfile": zip_writer,
     "tarfile stream": tar_writer,
