@@ -62,10 +62,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if BUILD == "sanitize":
-        for item in items:
-            if item.get_closest_marker("own_memory"):
-                item.add_marker(pytest.mark.skip(reason="a sanitizer needs memory of its own"))
+    for item in items:
+        if BUILD == "sanitize" and item.get_closest_marker("own_memory"):
+            item.add_marker(pytest.mark.skip(reason="a sanitizer needs memory of its own"))
+        if BUILD != "all" and item.get_closest_marker("once"):
+            item.add_marker(pytest.mark.skip(reason="the first build is enough"))
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:

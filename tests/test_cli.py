@@ -22,6 +22,8 @@ from terminal_help import open_terminal
 import pyio_chunked
 from pyio_chunked import _cli, _cli_arguments, _cli_output
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def archive(tmp_path) -> Path:

@@ -12,6 +12,8 @@ from cli_help import bad, good
 
 import pyio_chunked
 
+pytestmark = pytest.mark.once
+
 
 def test_copy_file_with_mode_and_times(tmp_path):
     source = tmp_path / "source"

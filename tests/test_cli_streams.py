@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from cli_help import COMMAND, good
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def archive(tmp_path) -> Path:

@@ -135,6 +135,7 @@ BY_ENGINE = (
 )
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("engine", ["zlib", "isal", "libdeflate"])
 def test_tests_hold_by_every_engine(engine):
     """The tests of data once more, by an engine that isn't the choice."""
@@ -144,7 +145,7 @@ def test_tests_hold_by_every_engine(engine):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", BY_ENGINE,
          here / "test_inflate.py", here / "test_gzip.py"],
-        capture_output=True, text=True, env={**os.environ, "PYIO_CHUNKED_ENGINE": engine},
+        capture_output=True, text=True, env={**os.environ, "PYIO_CHUNKED_ENGINE": engine, "PYIO_TEST_EXAMPLES": "10"},
     )  # fmt: skip
     assert done.returncode == 0, f"{engine}:\n{done.stdout[-3000:]}"
 

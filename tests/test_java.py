@@ -23,6 +23,8 @@ import pytest
 from pyio_chunked import DataReader, DataWriter, ShortReadError
 from pyio_chunked.java import DataInput, DataOutput, UTFDataFormatError
 
+pytestmark = pytest.mark.once
+
 HERE = Path(__file__).resolve().parent / "java"
 VECTORS = HERE / "vectors.json"
 
