@@ -21,6 +21,14 @@ from pyio_chunked import ZipFile
 WORKERS = [None, 1, 2, 4]
 
 
+class Unseekable:
+    """Makes zipfile write data descriptors."""
+
+    def __init__(self, file):
+        self.write = file.write
+        self.flush = file.flush
+
+
 @pytest.fixture(scope="module")
 def members():
     sizes = [0, 1, 1000, 3000, 70_000, 300_000]
@@ -51,6 +59,34 @@ def test_order_of_the_names_given(path, members, workers, rng):
         result = list(zf.read_many(iter(given), workers=workers))
         assert [one for one, _ in result] == given
         assert [data for _, data in result] == [members[name] for name in names]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("descriptors", [False, True])
+def test_neighbours_come_by_one_call(tmp_path, workers, descriptors):
+    """A worker reads what it claimed at once, where it lies side by side; else each member by itself."""
+    small = {f"m{i}": text(1000, i) for i in range(400)}
+    path = tmp_path / "a.zip"
+    if descriptors:  # 16 bytes behind each member's data
+        with path.open("wb") as file, zipfile.ZipFile(Unseekable(file), "w", DEFLATED) as zf:
+            for name, data in small.items():
+                zf.writestr(name, data)
+    else:
+        pack(path, small)
+    core = pyio_chunked._core
+    names = list(small)
+    with ZipFile(path) as zf:
+        for given, least, most in ((names, 20, 60), (names[::-1], 400, 400)):
+            core._fault_count()
+            got = dict(zf.read_many(given, workers=workers))
+            made = core._fault_calls().get("pread", 0)
+            core._fault_clear()
+            assert got == small
+            assert least <= made <= most
+        core._fault_count()
+        assert zf.testzip(workers=workers) is None
+        assert core._fault_calls().get("pread", 0) <= 60
+        core._fault_clear()
 
 
 @pytest.mark.parametrize("max_in_flight", [0, 1, 50_000, 1 << 20, 1 << 40])

@@ -110,9 +110,14 @@
 /* Header and data up to this size are read to the stack. */
 #define CIO_ZIP_TINY_NBYTES (4 * CIO_KIB)
 
-/* Tiny members read in the order of the file come by one call of this size:
- * 0.4 us less for each. benchmarks/test_zip.py::read. */
-#define CIO_ZIP_NEIGHBOURS_NBYTES (16 * CIO_KIB)
+/* Members up to this that are read in the order of the file come by calls of
+ * CIO_ZIP_AHEAD_NBYTES: 0.4 us less for one of 1 KiB, 0.8 us for one of 16.
+ * benchmarks/test_zip.py::read. */
+#define CIO_ZIP_IN_ORDER_NBYTES (16 * CIO_KIB)
+
+/* Members up to this are read together with their neighbours where a thread
+ * claimed several. benchmarks/test_zip.py::read_many. */
+#define CIO_ZIP_NEAR_NBYTES (64 * CIO_KIB)
 
 /* Stored members up to this size are read together with their header and
  * copied: a copy of 8 KiB costs less than another call. */
@@ -170,7 +175,8 @@
 #define CIO_SIZE_HINT_RATIO 16
 
 /* A source without descriptor is asked for this much at once: few calls where
- * each may be a request over a network, and neighbours come along. */
+ * each may be a request over a network, and neighbours come along. So is a
+ * descriptor whose members are read in order. */
 #define CIO_ZIP_AHEAD_NBYTES (64 * CIO_KIB)
 
 /* What an opened member reads ahead when too many are open for a chunk each:
@@ -229,8 +235,6 @@
  * benchmarks/test_zip_extract.py. */
 #define CIO_EXTRACT_RUN 16
 #define CIO_EXTRACT_BATCH 512
-/* Members up to this are read together with their neighbours. */
-#define CIO_EXTRACT_NEAR_NBYTES (64 * CIO_KIB)
 #define CIO_EXTRACT_SLICE_NBYTES (4 * CIO_MIB)
 
 #endif

@@ -74,7 +74,7 @@ void pyio_archive_release(struct pyio_archive *archive);
 /* Gives the window back. */
 void pyio_archive_drop_window(struct pyio_archive *archive);
 
-/* A tiny member out of a window over its neighbours; false: the plain way has
+/* A small member out of a window over its neighbours; false: the plain way has
  * to do it (nothing is changed). With the GIL, on archives with descriptor. */
 bool pyio_ahead_locate(struct pyio_archive *archive, struct cio_entry *entry,
                        enum cio_status *status,

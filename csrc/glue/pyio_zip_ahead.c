@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * pyio_zip_ahead.c - tiny members read in the order of the file.
+ * pyio_zip_ahead.c - small members read in the order of the file.
  *
  * Half of what a member of 1 KiB costs beside inflating is its system call.
- * Who reads one behind the other gets a few KiB at once; who jumps about pays
- * for nothing that he doesn't read. Everything here happens with the GIL held,
+ * Who reads one behind the other gets many at once; who jumps about pays for
+ * nothing that he doesn't read. Everything here happens with the GIL held,
  * from the page cache, so the window needs no lock.
  */
 #include "glue/pyio_zip.h"
@@ -26,18 +26,18 @@ refill(struct pyio_archive *archive, uint64_t off)
 
     archive->window_nbytes = 0;
     if (archive->window == NULL) {
-        if (!cio_entry_reserve(CIO_ZIP_NEIGHBOURS_NBYTES)) {
+        if (!cio_entry_reserve(CIO_ZIP_AHEAD_NBYTES)) {
             return;
         }
-        archive->window_reserved = CIO_ZIP_NEIGHBOURS_NBYTES;
-        archive->window = cio_buffer_take(CIO_ZIP_NEIGHBOURS_NBYTES);
+        archive->window_reserved = CIO_ZIP_AHEAD_NBYTES;
+        archive->window = cio_buffer_take(CIO_ZIP_AHEAD_NBYTES);
         if (archive->window == NULL) {
             pyio_archive_drop_window(archive);
             return;
         }
     }
     got = cio_sys->pread_nowait(archive->fd, archive->window->data,
-                                CIO_ZIP_NEIGHBOURS_NBYTES, (off_t)off);
+                                CIO_ZIP_AHEAD_NBYTES, (off_t)off);
     if (got > 0) {
         archive->window_off = off;
         archive->window_nbytes = (size_t)got;
@@ -52,7 +52,7 @@ look(struct pyio_archive *archive, const struct cio_entry *entry,
     const bool in_order = entry->header_off == archive->expected_off;
 
     archive->expected_off = entry->end_off;
-    if (want > CIO_ZIP_TINY_NBYTES) {
+    if (want > CIO_ZIP_IN_ORDER_NBYTES) {
         return NULL;
     }
     if (in_order && !covers(archive, entry->header_off, (size_t)want)) {
@@ -70,11 +70,13 @@ bool
 pyio_ahead_locate(struct pyio_archive *archive, struct cio_entry *entry,
                   enum cio_status *status, struct cio_zip_problem *problem)
 {
+    const bool in_order = entry->header_off == archive->expected_off;
     size_t nbytes, need;
     const uint8_t *const data = look(archive, entry, &nbytes);
 
-    /* The same member is read next, most likely. */
-    archive->expected_off = entry->header_off;
+    if (in_order) { /* it is read next, most likely */
+        archive->expected_off = entry->header_off;
+    }
     if (data == NULL) {
         return false;
     }

@@ -10,6 +10,7 @@
 #include "base/cio_bytes.h"
 #include "base/cio_pool.h"
 #include "base/cio_sys.h"
+#include "zip/cio_window.h"
 
 /* Signals go to other threads; a call that was interrupted all the same moved
  * nothing and is made again. */
@@ -19,12 +20,65 @@ interrupted(struct cio_done done)
     return done.status == CIO_ERR_SYS && done.sys_errno == EINTR;
 }
 
+/* Members claimed at once. */
+struct run {
+    struct cio_batch_item *items;
+    size_t count;
+    struct cio_window window;
+};
+
+/* Bytes to read from the run's first member on: as far as the others follow
+ * it without a gap. */
+static size_t
+ahead_of(const struct run *run)
+{
+    const uint64_t off = run->items[0].entry.header_off;
+    uint64_t end = off;
+
+    for (size_t i = 0; i < run->count; i++) {
+        const struct cio_entry *const entry = &run->items[i].entry;
+        const uint64_t nbytes = cio_entry_window(entry);
+
+        if (entry->header_off < off || entry->header_off > end
+            || nbytes > CIO_ZIP_NEAR_NBYTES
+            || nbytes > CIO_CHUNK_NBYTES - (entry->header_off - off)) {
+            break;
+        }
+        end = cio_max_u64(end, entry->header_off + nbytes);
+    }
+    return (size_t)(end - off);
+}
+
+/* Half of what a member of 1 KiB costs beside inflating is its system call. */
+static bool
+read_near(struct run *run, int fd, uint8_t *out)
+{
+    struct cio_entry *const entry = &run->items[0].entry;
+    const uint64_t nbytes = cio_entry_window(entry);
+    size_t ahead = 0;
+
+    if (nbytes > CIO_ZIP_NEAR_NBYTES) {
+        return false;
+    }
+    if (!cio_window_has(&run->window, entry->header_off, (size_t)nbytes)) {
+        ahead = ahead_of(run);
+        if (ahead <= nbytes) { /* alone: the stack has room for it */
+            return false;
+        }
+    }
+    return cio_entry_read_near(entry, fd, &run->window, ahead, out,
+                               &run->items[0].problem);
+}
+
 static struct cio_done
-read_whole(struct cio_batch_item *item, int fd, uint8_t *out)
+read_whole(struct cio_batch_item *item, int fd, struct run *run, uint8_t *out)
 {
     struct cio_done done;
     bool refused;
 
+    if (read_near(run, fd, out)) {
+        return cio_done_of(CIO_OK, item->entry.nbytes);
+    }
     do {
         done = cio_entry_read(&item->entry, fd, out, false, &refused,
                               &item->problem);
@@ -34,7 +88,7 @@ read_whole(struct cio_batch_item *item, int fd, uint8_t *out)
 
 /* Into memory that is thrown away. */
 static struct cio_done
-test_whole(struct cio_batch_item *item, int fd)
+test_whole(struct cio_batch_item *item, int fd, struct run *run)
 {
     struct cio_buffer *const buffer =
         cio_buffer_take((size_t)item->entry.nbytes);
@@ -43,7 +97,7 @@ test_whole(struct cio_batch_item *item, int fd)
     if (buffer == NULL) {
         return cio_done_of(CIO_ERR_NOMEM, 0);
     }
-    done = read_whole(item, fd, buffer->data);
+    done = read_whole(item, fd, run, buffer->data);
     cio_buffer_give(buffer);
     return done;
 }
@@ -162,8 +216,9 @@ unpark(struct cio_batch *batch)
 }
 
 static void
-start(struct cio_batch *batch, struct cio_batch_item *item)
+start(struct cio_batch *batch, struct run *run)
 {
+    struct cio_batch_item *const item = &run->items[0];
     const struct cio_entry *const entry = &item->entry;
     enum cio_status status;
 
@@ -186,8 +241,9 @@ start(struct cio_batch *batch, struct cio_batch_item *item)
     }
     if (cio_entry_is_whole(entry)
         && (item->out != NULL || entry->nbytes <= CIO_CHUNK_NBYTES)) {
-        item->done = item->out != NULL ? read_whole(item, batch->fd, item->out)
-                                       : test_whole(item, batch->fd);
+        item->done = item->out != NULL
+                         ? read_whole(item, batch->fd, run, item->out)
+                         : test_whole(item, batch->fd, run);
         atomic_fetch_add_explicit(&batch->done_nbytes, item->done.nbytes,
                                   memory_order_relaxed);
         return;
@@ -202,7 +258,8 @@ batch_step(struct cio_job *job)
 {
     struct cio_batch *const batch = (struct cio_batch *)job;
     struct cio_batch_item *const item = unpark(batch);
-    size_t first, last;
+    struct run run = {0};
+    size_t first;
 
     if (item != NULL) {
         if (go_on(batch, item)) {
@@ -215,10 +272,12 @@ batch_step(struct cio_job *job)
     if (first >= batch->count) {
         return false;
     }
-    last = cio_min_size(first + batch->run, batch->count);
-    for (size_t i = first; i < last; i++) {
-        start(batch, &batch->items[i]);
+    run.items = &batch->items[first];
+    run.count = cio_min_size(batch->run, batch->count - first);
+    for (; run.count > 0; run.items++, run.count--) {
+        start(batch, &run);
     }
+    cio_window_end(&run.window);
     return true;
 }
 

@@ -23,6 +23,7 @@
 #include "base/cio_status.h"
 #include "inflate/cio_engine.h"
 #include "zip/cio_directory.h"
+#include "zip/cio_window.h"
 #include "zip/cio_zipcrypto.h"
 
 /* What reading a member needs to know. */
@@ -89,6 +90,13 @@ bool cio_entry_is_whole_alone(const struct cio_entry *entry);
 struct cio_done cio_entry_read(struct cio_entry *entry, int fd, uint8_t *out,
                                bool nowait, bool *refused,
                                struct cio_zip_problem *problem);
+
+/* The same out of a window, which holds `ahead` bytes from the header on
+ * afterwards, for the neighbours. false: it isn't small, or it is broken;
+ * cio_entry_read says what is wrong with it. */
+bool cio_entry_read_near(struct cio_entry *entry, int fd,
+                         struct cio_window *window, size_t ahead, uint8_t *out,
+                         struct cio_zip_problem *problem);
 
 /* The header alone from a descriptor; same rules. */
 struct cio_done cio_entry_locate(struct cio_entry *entry, int fd, bool nowait,

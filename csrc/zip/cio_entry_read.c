@@ -240,6 +240,43 @@ cio_entry_read(struct cio_entry *entry, int fd, uint8_t *out, bool nowait,
     return done;
 }
 
+bool
+cio_entry_read_near(struct cio_entry *entry, int fd, struct cio_window *window,
+                    size_t ahead, uint8_t *out,
+                    struct cio_zip_problem *problem)
+{
+    const uint64_t guess = cio_entry_window(entry), seen = entry->data_off;
+    const uint8_t *data;
+    uint64_t nbytes;
+    size_t got, need;
+
+    if (guess > CIO_ZIP_NEAR_NBYTES) {
+        return false;
+    }
+    data = cio_window_look(window, fd, entry->header_off, (size_t)guess, ahead,
+                           &got);
+    if (data == NULL
+        || cio_entry_header(entry, data, got, &need, problem) != CIO_OK) {
+        return false;
+    }
+    nbytes = entry->data_off - entry->header_off + entry->compressed_nbytes;
+    if (nbytes > got) {
+        data = nbytes > CIO_CHUNK_NBYTES
+                   ? NULL
+                   : cio_window_look(window, fd, entry->header_off,
+                                     (size_t)nbytes, ahead, &got);
+    }
+    if (data != NULL && got >= nbytes
+        && cio_entry_decode(entry,
+                            data + (entry->data_off - entry->header_off), out,
+                            problem)
+               == CIO_OK) {
+        return true;
+    }
+    entry->data_off = seen;
+    return false;
+}
+
 struct cio_done
 cio_entry_locate(struct cio_entry *entry, int fd, bool nowait, bool *refused,
                  struct cio_zip_problem *problem)

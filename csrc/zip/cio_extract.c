@@ -159,9 +159,11 @@ ahead_of(const struct cio_extract *extract,
 
     for (size_t i = lane->next; i < lane->end; i++) {
         const struct cio_entry *const entry = &extract->items[i].entry;
-        const uint64_t its_end = entry->header_off + cio_entry_window(entry);
+        const uint64_t nbytes = cio_entry_window(entry);
+        const uint64_t its_end = entry->header_off + nbytes;
 
-        if (entry->header_off >= off && its_end - off <= CIO_CHUNK_NBYTES) {
+        if (entry->header_off >= off && nbytes <= CIO_ZIP_NEAR_NBYTES
+            && its_end - off <= CIO_CHUNK_NBYTES) {
             end = cio_max_u64(end, its_end);
         }
     }
@@ -211,62 +213,29 @@ admit(struct cio_extract *extract, struct cio_extract_lane *lane,
                              &item->problem);
 }
 
-/* A member that lies in the window, whole. false: it doesn't, or is broken;
- * cio_entry_read says what is wrong with it. */
-static bool
-decode_near(struct cio_extract *extract, struct cio_extract_lane *lane,
-            struct cio_extract_item *item, uint8_t *out)
-{
-    struct cio_entry *const entry = &item->entry;
-    const uint64_t window = cio_entry_window(entry);
-    const uint8_t *data;
-    uint64_t nbytes;
-    size_t got, need;
-
-    if (window > CIO_EXTRACT_NEAR_NBYTES) {
-        return false;
-    }
-    data = look(extract, lane, entry->header_off, (size_t)window, &got);
-    if (data == NULL
-        || cio_entry_header(entry, data, got, &need, &item->problem)
-               != CIO_OK) {
-        return false;
-    }
-    nbytes = entry->data_off - entry->header_off + entry->compressed_nbytes;
-    if (nbytes > got) {
-        data =
-            nbytes > CIO_CHUNK_NBYTES
-                ? NULL
-                : look(extract, lane, entry->header_off, (size_t)nbytes, &got);
-    }
-    return data != NULL && got >= nbytes
-           && cio_entry_decode(entry,
-                               data + (entry->data_off - entry->header_off),
-                               out, &item->problem)
-                  == CIO_OK;
-}
-
 /* The whole member in a pooled buffer, checked; NULL: it failed. */
 static struct cio_buffer *
 read_whole(struct cio_extract *extract, struct cio_extract_lane *lane,
            struct cio_extract_item *item)
 {
+    struct cio_entry *const entry = &item->entry;
     struct cio_buffer *buffer;
     struct cio_done done;
     bool refused = false;
 
-    buffer = cio_buffer_take((size_t)item->entry.nbytes);
+    buffer = cio_buffer_take((size_t)entry->nbytes);
     if (buffer == NULL) {
         fail(extract, item, cio_done_of(CIO_ERR_NOMEM, 0), false);
         return NULL;
     }
-    if (decode_near(extract, lane, item, buffer->data)) {
+    if (cio_entry_read_near(entry, extract->archive, &lane->window,
+                            ahead_of(extract, lane, entry->header_off),
+                            buffer->data, &item->problem)) {
         return buffer;
     }
-    item->entry.data_off = 0;
     do { /* signals go to Python's threads: only FUSE comes back early */
-        done = cio_entry_read(&item->entry, extract->archive, buffer->data,
-                              false, &refused, &item->problem);
+        done = cio_entry_read(entry, extract->archive, buffer->data, false,
+                              &refused, &item->problem);
     } while (interrupted(done));
     if (done.status != CIO_OK) {
         fail(extract, item, done, false);
