@@ -6,7 +6,6 @@ from __future__ import annotations
 import bz2
 import io
 import lzma
-import os
 import shutil
 import struct
 import subprocess
@@ -41,7 +40,7 @@ def crypt(data: bytes, password: bytes, check: int) -> bytes:
     for byte in password:
         update(byte)
     out = bytearray()
-    for byte in os.urandom(11) + bytes([check]) + data:
+    for byte in bytes(range(11)) + bytes([check]) + data:
         k = keys[2] | 2
         out.append(byte ^ (k * (k ^ 1)) >> 8 & 255)
         update(byte)
