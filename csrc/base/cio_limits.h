@@ -51,6 +51,11 @@
  * / 1.1 / 0.95 of a call each). benchmarks/test_io.py::direct. */
 #define CIO_DIRECT_NBYTES (32 * CIO_KIB)
 
+/* A read whose memory lies so that the kernel copies slowly (cio_alias.h) goes
+ * through this much of the stack: a call for each costs 0.4 us of 3.
+ * benchmarks/test_io.py::offsets. */
+#define CIO_ALIAS_NBYTES (32 * CIO_KIB)
+
 /* No call asks the kernel for more: copy_file_range over 2 GiB is corrupted by
  * glibc 2.41 and 2.42, FUSE counts in 32 bits, read(2) stops at 2 GiB - 4096.
  */
