@@ -29,7 +29,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-LAYERS = ("base", "io", "transfer", "inflate", "zip", "data", "glue")
+LAYERS = ("base", "io", "transfer", "inflate", "zip", "data")
 WARNINGS = [
     "-Wall",
     "-Wextra",
@@ -175,7 +175,10 @@ def up_to_date(object_file: str, flags: str) -> bool:
 def sources() -> list[str]:
     left_out = "_linux.c" if portable() else "_portable.c"
     return sorted(
-        path for layer in LAYERS for path in glob(f"csrc/{layer}/*.c") if not path.endswith(left_out)
+        path
+        for folder in (*LAYERS, "glue", "glue/*")
+        for path in glob(f"csrc/{folder}/*.c")
+        if not path.endswith(left_out)
     )
 
 
@@ -218,7 +221,7 @@ setup(
         Extension(
             "pyio_chunked._core",
             sources(),
-            depends=glob("csrc/*/*.h"),
+            depends=glob("csrc/**/*.h", recursive=True),
             include_dirs=["csrc"],
             define_macros=[
                 feature,

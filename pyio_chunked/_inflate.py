@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What opening a compressed file has of policy: modes, text, and what the first
-bytes mean. The bytes move in C (csrc/inflate, csrc/glue/pyio_inflate*.c).
+bytes mean. The bytes move in C (csrc/inflate, csrc/glue/inflate).
 
 >>> with gzip_open("log.gz", "rt") as lines:  # doctest: +SKIP
 ...     errors = sum("ERROR" in line for line in lines)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What opening has of policy: the layers of a text file, and pickled files.
 
-The bytes move in C (csrc/glue/pyio_file*.c, pyio_io*.c); nothing here is on the
+The bytes move in C (csrc/glue/io); nothing here is on the
 way of one.
 """
 

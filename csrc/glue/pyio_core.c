@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * pyio_core.c - the module: its parts, its state, and how both are found.
  */
-#include "glue/pyio.h"
+#include "glue/base/pyio.h"
 #include "glue/pyio_parts.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef PYIO_PARTS_H
 #define PYIO_PARTS_H
 
-#include "glue/pyio.h"
+#include "glue/base/pyio.h"
 
 int pyio_add_base(PyObject *mod, struct pyio_state *st);
 int pyio_add_build_info(PyObject *mod, struct pyio_state *st);

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ * pyio_zip_run.c - the loop around a batch: steps, signals, progress, join.
+ */
+#include "glue/zip/pyio_zip_run.h"
+
+#include "base/cio_bytes.h"
+
+/* Bytes from which a second thread is worth waking (20 us and more). */
+#define WORTH_NBYTES (48 * CIO_KIB)
+#define TURN_NS 10000000
+#define CLAIM_NBYTES (16 * CIO_KIB)
+
+int
+pyio_as_workers(PyObject *value, unsigned *workers)
+{
+    long n;
+
+    *workers = 0;
+    if (value == NULL || value == Py_None) {
+        return 0;
+    }
+    n = PyLong_AsLong(value);
+    if (n == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    if (n < 1) {
+        return pyio_raise(PyExc_ValueError,
+                          "workers must be at least 1, or None");
+    }
+    *workers = (unsigned)(n > CIO_WORKERS_MAX ? CIO_WORKERS_MAX : n);
+    return 0;
+}
+
+static uint64_t
+bytes_of(const struct cio_batch_item *items, size_t count)
+{
+    uint64_t nbytes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!cio_add_u64(nbytes, items[i].entry.nbytes, &nbytes)) {
+            return UINT64_MAX;
+        }
+    }
+    return nbytes;
+}
+
+/* Detached: steps for a while; false when no piece is left. */
+static bool
+take_turn(struct cio_job *job)
+{
+    const int64_t until = pyio_now_ns() + TURN_NS;
+    bool more;
+
+    do {
+        more = job->step(job);
+    } while (more && pyio_now_ns() < until);
+    return more;
+}
+
+/* Everybody is out when it returns. */
+static void
+join(struct cio_batch *batch, bool cancel)
+{
+    if (cancel) {
+        cio_job_cancel(&batch->job);
+    }
+    Py_BEGIN_ALLOW_THREADS
+    while (!cio_job_join(&batch->job, CIO_WAIT_MS)) {
+    }
+    Py_END_ALLOW_THREADS
+}
+
+/* Looks at signals until the workers are done with what they claimed. */
+static int
+wait_for_workers(struct cio_batch *batch, struct pyio_slices *slices,
+                 int64_t before)
+{
+    bool left;
+
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        left = cio_job_join(&batch->job, CIO_WAIT_MS);
+        Py_END_ALLOW_THREADS
+        slices->done = before + (int64_t)atomic_load(&batch->done_nbytes);
+        if (!left
+            && (PyErr_CheckSignals() < 0 || pyio_report(slices, false) < 0)) {
+            return -1;
+        }
+    } while (!left);
+    return 0;
+}
+
+/* Claims of some 20 us of work, and of no more than a tenth of what a thread
+ * gets, so that none waits long for the last one. */
+static size_t
+claim_size(uint64_t nbytes, size_t count, unsigned threads)
+{
+    const uint64_t each = nbytes / count + 1;
+
+    return cio_min_size((size_t)(CLAIM_NBYTES / each) + 1,
+                        count / ((size_t)threads * 10) + 1);
+}
+
+int
+pyio_zip_run(struct pyio_archive *archive, struct cio_batch_item *items,
+             size_t count, unsigned threads, struct pyio_slices *slices)
+{
+    const int64_t before = slices->done;
+    const uint64_t nbytes = bytes_of(items, count);
+    struct cio_batch batch;
+    bool more;
+    int result = 0;
+
+    cio_batch_init(&batch, items, count, archive->fd);
+    batch.profile = archive->profile;
+    if (nbytes < WORTH_NBYTES || count == 1) {
+        threads = 1;
+    }
+    batch.run = claim_size(nbytes, count, threads);
+    cio_job_start(&batch.job, threads);
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        more = take_turn(&batch.job);
+        Py_END_ALLOW_THREADS
+        slices->done = before + (int64_t)atomic_load(&batch.done_nbytes);
+        if (PyErr_CheckSignals() < 0 || pyio_report(slices, false) < 0) {
+            result = -1;
+        }
+    } while (more && result == 0);
+    if (result == 0) {
+        result = wait_for_workers(&batch, slices, before);
+    }
+    if (result < 0) {
+        join(&batch, true);
+    }
+    cio_batch_clear(&batch);
+    return result;
+}
+
+int64_t
+pyio_zip_size(const struct cio_directory *directory)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < directory->count; i++) {
+        struct cio_zip_info info;
+
+        cio_directory_info(directory, i, &info);
+        if (!cio_add_u64(sum, info.nbytes, &sum) || sum > INT64_MAX) {
+            return -1;
+        }
+    }
+    return (int64_t)sum;
+}
