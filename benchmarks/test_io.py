@@ -12,7 +12,6 @@ below its bar a failure; a busy machine makes that of any.
 
 from __future__ import annotations
 
-import ctypes
 import io
 import itertools
 import os
@@ -296,22 +295,6 @@ def test_constants_chunk_size(folder):
 
         (seconds,) = in_turn(read, rounds=3)
         print(f"  {size >> 10}K {LARGE / seconds / 1e9:.1f}", end="")
-
-
-def test_constants_offsets(folder):
-    """CIO_ALIAS_NBYTES: 1 MiB at offsets around that of a WAV's data, to where malloc puts large bytes."""
-    path = made(folder, LARGE)
-    memory = bytearray((1 << 20) + 2 * 4096)
-    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    start = (48 - address) % 4096
-    view = memoryview(memory)[start : start + (1 << 20)]
-    with pyio_chunked.open(path, "rb") as file:
-        for offset in (16, 32, 36, 44, 48, 64):
-
-            def peer(offset: int = offset) -> None:
-                os.preadv(file.fileno(), [view], offset)
-
-            pair(f"1 MiB at offset {offset}", lambda: file.preadinto(view, offset), peer, 1.0, "os.preadv")
 
 
 def test_constants_direct(folder):

@@ -194,7 +194,11 @@ class ZipFile(Extracting, _ZipReader):
             raise
 
     def refs(self) -> list[EntryRef]:
-        """An EntryRef for each member; ValueError where the archive has no path."""
+        """An EntryRef for each member; ValueError where the archive has no path.
+
+        An EntryRef is read by itself, without the archive's profile: where that refuses a member this is
+        BadZipFile.
+        """
         return refs_of(self)
 
     # ------------------------------------------------------------------ words

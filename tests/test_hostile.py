@@ -72,6 +72,9 @@ def test_verdict(h: Hostile, profile: str, tmp_path: Path):
                     with pytest.raises(errors(h)) as caught:
                         zf.read(info)
                     assert str(caught.value)
+                    for workers in (1, 2):
+                        with pytest.raises(errors(h)):
+                            list(zf.read_many([info], workers=workers))
                     with pytest.raises(errors(h)), zf.open(info) as stream:
                         while stream.read(8192):
                             pass

@@ -76,7 +76,7 @@ def test_neighbours_come_by_one_call(tmp_path, workers, descriptors):
     core = pyio_chunked._core
     names = list(small)
     with ZipFile(path) as zf:
-        for given, least, most in ((names, 20, 60), (names[::-1], 400, 400)):
+        for given, least, most in ((names, 5, 60), (names[::-1], 400, 400)):
             core._fault_count()
             got = dict(zf.read_many(given, workers=workers))
             made = core._fault_calls().get("pread", 0)
@@ -109,10 +109,78 @@ def test_names_are_taken_as_they_are_needed(path, members):
             taken += 1
             yield name
 
+    for workers in (1, 2):
+        taken = 0
+        with ZipFile(path) as zf:
+            iterator = zf.read_many(names(), max_in_flight=100_000, workers=workers)
+            next(iterator)
+            # what is read ahead counts; the last name taken waits
+            assert sum(map(len, list(members.values())[: taken - 1])) <= 100_000
+            assert dict(iterator) == dict(list(members.items())[1:])
+
+
+@pytest.fixture(scope="module")
+def many_small(tmp_path_factory):
+    small = {f"m{i}": text(1000, i) for i in range(3000)}
+    return pack(tmp_path_factory.mktemp("small") / "a.zip", small), small
+
+
+def test_the_next_batch_is_read_while_one_is_handed_out(many_small):
+    path, small = many_small
+    core = pyio_chunked._core
     with ZipFile(path) as zf:
-        iterator = zf.read_many(names(), max_in_flight=100_000, workers=1)
-        next(iterator)
-        assert taken < 100
+
+        def preads(names, taken):
+            core._fault_count()
+            iterator = zf.read_many(names, workers=2)
+            pairs = [next(iterator) for _ in range(taken)]
+            return core._fault_calls()["pread"], iterator, pairs
+
+        try:
+            of_one, _, _ = preads(list(small)[:512], 512)
+            calls, iterator, pairs = preads(list(small), 1)
+            deadline = time.monotonic() + 20
+            while calls <= of_one and time.monotonic() < deadline:
+                time.sleep(0.001)
+                calls = core._fault_calls()["pread"]
+            assert calls > of_one
+        finally:
+            core._fault_clear()
+        assert dict([*pairs, *iterator]) == small
+
+
+def test_an_iterator_that_is_dropped_leaves_nothing_running(long_archive, many_small):
+    for path in (long_archive, many_small[0]):
+        for taken in (0, 1, 5, 30):
+            with ZipFile(path) as zf:
+                iterator = zf.read_many(workers=2)
+                for _ in range(taken):
+                    next(iterator)
+                del iterator
+                window = pyio_chunked.pool.stats().in_use
+                zf.close()
+                assert window == 0 and pyio_chunked.pool.stats().in_use == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_of_fork_goes_on(long_archive, many_small):
+    path, small = many_small
+    for taken in (1, 100, 600, 2999):
+        with ZipFile(path) as zf, ZipFile(long_archive) as long:
+            iterator, large = (
+                zf.read_many(workers=2),
+                long.read_many(["one", "many1", "one", "many2"], workers=2),
+            )
+            pairs = [next(iterator) for _ in range(taken)]
+            sizes = [len(next(large)[1])]
+            child = os.fork()
+            pairs += list(iterator)
+            sizes += [len(data) for _, data in large]
+            right = dict(pairs) == small and sizes == [80 << 20, 2 << 20, 80 << 20, 2 << 20]
+            if child == 0:
+                os._exit(0 if right else 1)
+            assert right
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_errors_come_in_their_turn():
@@ -133,11 +201,12 @@ def test_errors_come_in_their_turn():
         assert zf.testzip() == "bad"
 
 
-def test_errors_come_in_their_turn_by_descriptor(tmp_path):
+@pytest.mark.parametrize("at", [250, 1200])
+def test_errors_come_in_their_turn_by_descriptor(tmp_path, at):
     body = text(3000)
-    members = [M(f"m{i}", body) for i in range(400)]
-    members[250] = M("bad", body, crc=1)
-    members[300] = M("worse", body, size=2999)
+    members = [M(f"m{i}", body) for i in range(at + 150)]
+    members[at] = M("bad", body, crc=1)
+    members[at + 50] = M("worse", body, size=2999)
     path = tmp_path / "a.zip"
     path.write_bytes(archive(members))
     with ZipFile(path) as zf:
@@ -147,7 +216,7 @@ def test_errors_come_in_their_turn_by_descriptor(tmp_path):
                 for name, data in zf.read_many(workers=workers):
                     assert data == body
                     seen.append(name)
-            assert seen == [f"m{i}" for i in range(250)]
+            assert seen == [f"m{i}" for i in range(at)]
             assert zf.testzip(workers=workers) == "bad"
         names = [m.name for m in members if m.name != "bad"]
         with pytest.raises(zipfile.BadZipFile, match="'worse'"):
@@ -155,17 +224,44 @@ def test_errors_come_in_their_turn_by_descriptor(tmp_path):
 
 
 def test_names_that_raise(path):
-    def names():
-        yield "m1"
+    def names(n):
+        for _ in range(n):
+            yield "m1"
         raise LookupError("mine")
 
     with ZipFile(path) as zf:
-        iterator = zf.read_many(names())
-        assert next(iterator)[0] == "m1"
-        with pytest.raises(LookupError, match="mine"):
-            next(iterator)
+        for n in (0, 1, 700):
+            for workers in WORKERS:
+                iterator = zf.read_many(names(n), workers=workers)
+                assert [next(iterator)[0] for _ in range(n)] == ["m1"] * n
+                with pytest.raises(LookupError, match="mine"):
+                    next(iterator)
+                assert list(iterator) == []
+    with ZipFile(path) as zf:
         with pytest.raises(TypeError):
             zf.read_many(5)
+
+
+def test_an_exhausted_iterator_lets_the_archive_go(path):
+    before = len(os.listdir("/proc/self/fd"))
+    zf = ZipFile(path)
+    iterators = [zf.read_many(["m1"]), zf.read_many(["m1", "missing"]), zf.read_many([])]
+    for iterator, error in zip(iterators, (StopIteration, KeyError, StopIteration), strict=True):
+        for expected in (error, StopIteration, StopIteration):
+            with pytest.raises(expected):
+                while True:
+                    next(iterator)
+    zf.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_errors_name_the_member_of_a_zipinfo(tmp_path):
+    path = tmp_path / "a.zip"
+    path.write_bytes(archive([M("a", text(3000)), M("b", text(3000), crc=1)]))
+    with ZipFile(path) as zf:
+        for names in (None, ["a", "b"], zf.infolist()):
+            with pytest.raises(zipfile.BadZipFile, match=r"Bad CRC-32 for file 'b'"):
+                list(zf.read_many(names))
 
 
 def test_progress(path, members):

@@ -277,5 +277,20 @@ def test_partition_is_whole_and_bounded(rng):
         offsets[r.path] = r.offset
 
 
+@pytest.mark.parametrize("profile", ["safe", "strict"])
+def test_what_a_profile_refuses_has_no_refs(tmp_path, path, profile):
+    with pyio_chunked.ZipFile(path, profile=profile) as zf, pyio_chunked.ZipFile(path) as compat:
+        assert zf.refs() == compat.refs()
+    with pytest.raises(ValueError, match="closed"):
+        zf.refs()
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as new:
+        new.writestr("good", b"1")
+        new.writestr("../bad", b"2")
+    with pyio_chunked.ZipFile(tmp_path / "a.zip", profile=profile) as zf:
+        assert zf.read("good") == b"1"
+        with pytest.raises(zipfile.BadZipFile, match=r"'\.\./bad'.* is refused"):
+            zf.refs()
+
+
 def test_crc_of_refs(path):
     assert all(zlib.crc32(r.read()) == r.crc for r in scan(path))

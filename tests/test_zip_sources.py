@@ -305,3 +305,42 @@ def test_windows_over_neighbours_stay_under_the_pools_limit(tmp_path):
         assert pool.stats().in_use == 0
     finally:
         pool.set_limit(limit)
+
+
+def test_idle_archives_leave_room_for_open_members(tmp_path):
+    path = pack(tmp_path / "a.zip", {"a": text(900), "b": text(900, 1), "long": text(9_000_000)})
+    core = pyio_chunked._core
+
+    def calls() -> int:
+        core._fault_count()
+        with ZipFile(path) as zf, zf.open("long") as member:
+            assert sum(map(len, member)) == 9_000_000
+        made = core._fault_calls()
+        core._fault_clear()
+        return made.get("pread", 0) + made.get("pread_nowait", 0)
+
+    alone = calls()
+    idle = [ZipFile(path) for _ in range(200)]
+    for zf in idle:
+        assert zf.read("a") + zf.read("b") == text(900) + text(900, 1)
+    assert calls() <= alone + 5
+    for zf in idle:
+        zf.close()
+
+
+@pytest.mark.parametrize("what", ["data", "header"])
+def test_a_file_that_was_mended_is_read_again(tmp_path, what):
+    path = tmp_path / "a.zip"
+    good = archive([M(f"m{i}", text(12_000, i), method=STORED) for i in range(9)])
+    bad = bytearray(good)
+    bad[good.index(text(12_000, 2)) + (500 if what == "data" else -3)] ^= 255
+    path.write_bytes(bad)
+    with ZipFile(path) as zf:
+        assert zf.read("m0") + zf.read("m1") == text(12_000, 0) + text(12_000, 1)
+        with pytest.raises(zipfile.BadZipFile):
+            zf.read("m2")
+        with path.open("r+b") as file:
+            file.write(good)
+        assert zf.read("m2") == text(12_000, 2)
+        with zf.open("m2") as member:
+            assert member.read() == text(12_000, 2)

@@ -85,3 +85,14 @@ class Duck:
     def read(self, n: int = -1) -> bytes:
         self.calls += 1
         return self.inner.read(min(n, self.piece) if n >= 0 else self.piece)
+
+
+def refused_password(path, name):
+    """One wrong password in 256 seems right until the data is read."""
+    with zipfile.ZipFile(path) as archive:
+        for pwd in (b"wrong", b"false", b"bad", b"no"):
+            try:
+                archive.open(name, pwd=pwd).close()
+            except RuntimeError:
+                return pwd
+    raise AssertionError("every password is taken")

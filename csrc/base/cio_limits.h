@@ -51,11 +51,6 @@
  * / 1.1 / 0.95 of a call each). benchmarks/test_io.py::direct. */
 #define CIO_DIRECT_NBYTES (32 * CIO_KIB)
 
-/* A read whose memory lies so that the kernel copies slowly (cio_alias.h) goes
- * through this much of the stack: a call for each costs 0.4 us of 3.
- * benchmarks/test_io.py::offsets. */
-#define CIO_ALIAS_NBYTES (32 * CIO_KIB)
-
 /* No call asks the kernel for more: copy_file_range over 2 GiB is corrupted by
  * glibc 2.41 and 2.42, FUSE counts in 32 bits, read(2) stops at 2 GiB - 4096.
  */
@@ -188,9 +183,11 @@
  * for peek and readline; read goes past it. */
 #define CIO_ZIP_LEAN_NBYTES (4 * CIO_KIB)
 
-/* A batch of members: one release of the GIL for each. More than 1-2 MiB of
- * results at a time leave the L2 cache and ask for fresh pages. */
-#define CIO_ZIP_BATCH_MEMBERS 1024
+/* A batch of members: one release of the GIL for each, and the next is read
+ * while it is handed out. More than 1-2 MiB of results at a time leave the L2
+ * cache and ask for fresh pages; 256 / 512 / 1024 of 1 KiB take 2.6 / 2.15 /
+ * 2.18 us each. benchmarks/test_zip.py::read_many. */
+#define CIO_ZIP_BATCH_MEMBERS 512
 #define CIO_ZIP_BATCH_NBYTES (2 * CIO_MIB)
 /* testzip keeps no results: its batches only bound how often it looks. */
 #define CIO_ZIP_TEST_NBYTES (64 * CIO_MIB)

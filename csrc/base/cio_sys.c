@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cio_alias.h"
 #include "base/cio_native.h"
 
 /* The native functions are named cio_native_<call>; those that only some
@@ -51,14 +50,6 @@ cio_native_allow_result(size_t size)
     return 0;
 }
 
-static ssize_t
-cio_native_pread(int fd, void *buf, size_t nbytes, off_t off)
-{
-    return cio_alias_is_slow(buf, nbytes, off)
-               ? cio_alias_pread(pread, fd, buf, nbytes, off)
-               : pread(fd, buf, nbytes, off);
-}
-
 #define cio_native_close close
 #define cio_native_lseek lseek
 #define cio_native_fstat fstat
@@ -82,6 +73,7 @@ cio_native_pread(int fd, void *buf, size_t nbytes, off_t off)
 #define cio_native_calloc calloc
 #define cio_native_realloc realloc
 #define cio_native_read read
+#define cio_native_pread pread
 #define cio_native_write write
 #define cio_native_pwrite pwrite
 #define cio_native_writev writev

@@ -18,8 +18,6 @@
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 
-#include "base/cio_alias.h"
-
 /* From linux/fs.h, which clashes with libc headers on some systems. */
 struct clone_range {
     int64_t source_fd;
@@ -80,20 +78,12 @@ cio_native_splice(int source, off_t *source_off, int target, off_t *target_off,
                   SPLICE_F_MOVE);
 }
 
-static ssize_t
-pread_nowait(int fd, void *buf, size_t nbytes, off_t off)
+ssize_t
+cio_native_pread_nowait(int fd, void *buf, size_t nbytes, off_t off)
 {
     const struct iovec one = {buf, nbytes};
 
     return preadv2(fd, &one, 1, off, RWF_NOWAIT);
-}
-
-ssize_t
-cio_native_pread_nowait(int fd, void *buf, size_t nbytes, off_t off)
-{
-    return cio_alias_is_slow(buf, nbytes, off)
-               ? cio_alias_pread(pread_nowait, fd, buf, nbytes, off)
-               : pread_nowait(fd, buf, nbytes, off);
 }
 
 int

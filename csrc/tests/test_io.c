@@ -3,9 +3,6 @@
  */
 #include "tests/io_help.h"
 
-#include "base/cio_alias.h"
-#include "base/cio_bytes.h"
-
 /* ----------------------------------------------------------- descriptors */
 
 CIO_TEST(a_call_has_one_outcome)
@@ -36,62 +33,6 @@ CIO_TEST(a_call_has_one_outcome)
     CHECK_EQ(
         cio_fd_open(path_of("missing"), O_RDONLY, 0, &other, &st).sys_errno,
         ENOENT);
-    (void)close(fd);
-}
-
-/* -------------------------------------------------------------- aliasing */
-
-static int alias_calls;
-
-/* Fails at its second call, then is short. */
-static ssize_t
-failing_pread(int fd, void *buf, size_t nbytes, off_t off)
-{
-    alias_calls++;
-    if (alias_calls == 2) {
-        errno = EIO;
-        return -1;
-    }
-    return pread(fd, buf, nbytes, off);
-}
-
-CIO_TEST(a_read_by_way_of_the_stack_is_a_read)
-{
-    enum { ALL = 200000 };
-    const int fd = make_file("file", ALL, O_RDONLY);
-    uint8_t *const memory = malloc(ALL + 3 * 4096);
-    uint8_t *const page =
-        memory + (4096 - (uintptr_t)memory % 4096) % 4096 + 48;
-
-    CHECK(memory != NULL);
-    for (off_t off = 30; off <= 64; off++) {
-        const bool slow = cio_alias_is_slow(page, ALL, off);
-
-        CHECK(!slow || (off >= 33 && off <= 47));
-        CHECK(!cio_alias_is_slow(page, 4095, off));
-        for (size_t nbytes = ALL - 70; nbytes <= ALL; nbytes += 35) {
-            const size_t there = cio_min_size(nbytes, ALL - (size_t)off);
-
-            memset(page, 0, nbytes + 1);
-            CHECK_EQ(cio_alias_pread(pread, fd, page, nbytes, off),
-                     (ssize_t)there);
-            CHECK(is_content(page, (uint64_t)off, there));
-            CHECK_EQ(page[there], 0); /* nothing behind what came */
-            CHECK_EQ(cio_sys->pread(fd, page, nbytes, off), (ssize_t)there);
-            CHECK(is_content(page, (uint64_t)off, there));
-        }
-    }
-    CHECK_EQ(cio_alias_pread(pread, fd, page, 5000, ALL), 0);
-    CHECK_EQ(cio_alias_pread(pread, -1, page, 5000, 0), -1);
-    CHECK_EQ(errno, EBADF);
-    alias_calls = 0;
-    CHECK_EQ(cio_alias_pread(failing_pread, fd, page, ALL, 40),
-             (ssize_t)CIO_ALIAS_NBYTES);
-    CHECK(is_content(page, 40, CIO_ALIAS_NBYTES));
-    alias_calls = 1;
-    CHECK_EQ(cio_alias_pread(failing_pread, fd, page, ALL, 40), -1);
-    CHECK_EQ(errno, EIO);
-    free(memory);
     (void)close(fd);
 }
 

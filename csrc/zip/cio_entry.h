@@ -143,6 +143,8 @@ void cio_entry_stream_close(struct cio_entry_stream *stream);
 /* Memory of open members counts against the pool's limit: true when nbytes
  * still fit; release gives them back. */
 bool cio_entry_reserve(uint64_t nbytes);
+/* The same within a quarter of it, for what one can do without. */
+bool cio_entry_reserve_spare(uint64_t nbytes);
 void cio_entry_release(uint64_t nbytes);
 
 #endif

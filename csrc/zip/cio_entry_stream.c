@@ -20,8 +20,8 @@
 
 static _Atomic uint64_t reserved;
 
-bool
-cio_entry_reserve(uint64_t nbytes)
+static bool
+reserve(uint64_t nbytes, unsigned share)
 {
     struct cio_pool_stats stats;
     uint64_t now = atomic_load_explicit(&reserved, memory_order_relaxed);
@@ -29,7 +29,7 @@ cio_entry_reserve(uint64_t nbytes)
 
     cio_pool_stats(&stats);
     /* With pooling off a single stream should still be a fast one. */
-    limit = cio_max_u64(stats.limit, CIO_MIB);
+    limit = cio_max_u64(stats.limit, CIO_MIB) / share;
     do {
         if (nbytes > limit || now > limit - nbytes) {
             return false;
@@ -38,6 +38,18 @@ cio_entry_reserve(uint64_t nbytes)
         &reserved, &now, now + nbytes, memory_order_relaxed,
         memory_order_relaxed));
     return true;
+}
+
+bool
+cio_entry_reserve(uint64_t nbytes)
+{
+    return reserve(nbytes, 1);
+}
+
+bool
+cio_entry_reserve_spare(uint64_t nbytes)
+{
+    return reserve(nbytes, 4);
 }
 
 void

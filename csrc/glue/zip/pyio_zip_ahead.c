@@ -26,7 +26,7 @@ refill(struct pyio_archive *archive, uint64_t off)
 
     archive->window_nbytes = 0;
     if (archive->window == NULL) {
-        if (!cio_entry_reserve(CIO_ZIP_AHEAD_NBYTES)) {
+        if (!cio_entry_reserve_spare(CIO_ZIP_AHEAD_NBYTES)) {
             return;
         }
         archive->window_reserved = CIO_ZIP_AHEAD_NBYTES;
@@ -66,6 +66,14 @@ look(struct pyio_archive *archive, const struct cio_entry *entry,
     return archive->window->data + (entry->header_off - archive->window_off);
 }
 
+/* The file may have been mended since: it is asked again. */
+static bool
+broken(struct pyio_archive *archive)
+{
+    archive->window_nbytes = 0;
+    return false;
+}
+
 bool
 pyio_ahead_locate(struct pyio_archive *archive, struct cio_entry *entry,
                   enum cio_status *status, struct cio_zip_problem *problem)
@@ -81,7 +89,7 @@ pyio_ahead_locate(struct pyio_archive *archive, struct cio_entry *entry,
         return false;
     }
     *status = cio_entry_header(entry, data, nbytes, &need, problem);
-    return *status != CIO_MORE;
+    return *status == CIO_OK || broken(archive);
 }
 
 bool
@@ -100,13 +108,16 @@ pyio_ahead_read(struct pyio_archive *archive, struct cio_entry *entry,
     }
     done->status = cio_entry_header(entry, data, nbytes, &need, problem);
     if (done->status != CIO_OK) {
-        return done->status != CIO_MORE;
+        return broken(archive);
     }
     start = entry->data_off - entry->header_off;
-    if (start > nbytes || entry->compressed_nbytes > nbytes - start) {
-        entry->data_off = seen;
-        return false;
+    if (start <= nbytes && entry->compressed_nbytes <= nbytes - start) {
+        done->status = cio_entry_decode(entry, data + start, out, problem);
+        if (done->status == CIO_OK) {
+            return true;
+        }
+        (void)broken(archive);
     }
-    done->status = cio_entry_decode(entry, data + start, out, problem);
-    return true;
+    entry->data_off = seen;
+    return false;
 }

@@ -3,8 +3,9 @@
  * GIL for each.
  *
  * A batch's results are made under the GIL before it runs, so that workers
- * inflate straight into the bytes objects that are handed out. An exception
- * that belongs to a member waits for that member's turn.
+ * inflate straight into the bytes objects that are handed out. While one batch
+ * is handed out workers read the next. An exception that belongs to a member
+ * waits for that member's turn.
  */
 #include "glue/zip/pyio_zip_profile.h"
 #include "glue/zip/pyio_zip_reader.h"
@@ -19,41 +20,57 @@ struct many_item {
     PyObject *bytes; /* owned; NULL: read when its turn comes */
 };
 
+struct many_batch {
+    struct cio_batch_item *work; /* one for each item that workers read */
+    struct many_item *items;
+    struct pyio_member *found; /* beside items, for those read later */
+    PyObject *failure;         /* owned; raised behind the batch */
+    size_t count, at, work_count;
+    uint64_t nbytes;
+};
+
 struct zip_many {
     PyObject_HEAD
     PyObject *reader; /* owned */
     struct pyio_archive *archive;
     PyObject *names;    /* owned iterator; NULL: all, by index */
     PyObject *progress; /* owned or NULL */
-    PyObject *failure;  /* owned; raised behind the batch */
     PyObject *waiting;  /* owned; a name that didn't fit into the batch */
     struct pyio_slices slices;
     struct pyio_lock lock;
-    struct cio_batch_item *work; /* one for each item that workers read */
-    struct many_item *items;
-    struct pyio_member *found; /* beside items, for those read later */
-    size_t count, at;          /* of the batch */
-    size_t work_count;
+    struct many_batch batches[2];
+    struct many_batch *now;  /* handed out; it has run */
+    struct many_batch *next; /* collected; it runs, or will */
+    struct pyio_zip_run run; /* of next */
     uint64_t max_in_flight, total;
     uint32_t next_index;
     unsigned threads;
-    bool ended, ready; /* ready: the batch has run */
+    bool ended; /* no name is left, or one failed */
 };
 
 /* ------------------------------------------------------------------- batch */
 
+/* Gives items from `first` on back. */
 static void
-clear_batch(struct zip_many *self)
+drop_items(struct many_batch *batch, size_t first)
 {
-    for (size_t i = 0; i < self->count; i++) {
-        Py_CLEAR(self->items[i].name);
-        Py_CLEAR(self->items[i].bytes);
-        pyio_member_clear(&self->found[i]);
+    for (size_t i = first; i < batch->count; i++) {
+        Py_CLEAR(batch->items[i].name);
+        Py_CLEAR(batch->items[i].bytes);
+        pyio_member_clear(&batch->found[i]);
     }
-    self->count = 0;
-    self->at = 0;
-    self->work_count = 0;
-    self->ready = false;
+    batch->count = first;
+}
+
+/* Nobody runs it. */
+static void
+clear_batch(struct many_batch *batch)
+{
+    drop_items(batch, 0);
+    Py_CLEAR(batch->failure);
+    batch->at = 0;
+    batch->work_count = 0;
+    batch->nbytes = 0;
 }
 
 /* Members that workers may read: results whose size can be trusted, from a
@@ -63,7 +80,9 @@ is_plain(const struct zip_many *self, const struct cio_entry *entry)
 {
     struct cio_zip_problem ignored;
 
+    /* A ZipInfo's member has no index, by which a batch asks the profile. */
     return self->archive->source == NULL && entry->end_off != entry->header_off
+           && (self->archive->profile == NULL || entry->index != UINT32_MAX)
            && cio_entry_check(entry, &ignored) == CIO_OK
            && entry->compressed_nbytes <= self->archive->file_nbytes
            && (cio_entry_is_whole(entry) || entry->method == CIO_ZIP_STORED
@@ -112,31 +131,32 @@ find_member(struct zip_many *self, PyObject *name, struct pyio_member *member)
 
 /* The member joins the batch; its result is made when workers will fill it. */
 static int
-add_member(struct zip_many *self, PyObject *name, struct pyio_member *member)
+add_member(struct zip_many *self, struct many_batch *batch, PyObject *name,
+           struct pyio_member *member)
 {
-    struct many_item *const item = &self->items[self->count];
+    const uint64_t nbytes = member->entry.nbytes;
+    struct many_item *const item = &batch->items[batch->count];
 
     item->name = Py_NewRef(name);
     item->bytes = NULL;
-    self->found[self->count] = *member; /* its references move */
-    self->count++;
+    batch->found[batch->count] = *member; /* its references move */
+    batch->count++;
     if (self->names == NULL) {
         self->next_index++;
     }
     if (!is_plain(self, &member->entry)) {
         return 0;
     }
-    if (member->entry.nbytes > PY_SSIZE_T_MAX / 2
-        || cio_sys->allow_result((size_t)member->entry.nbytes) < 0) {
+    if (nbytes > PY_SSIZE_T_MAX / 2
+        || cio_sys->allow_result((size_t)nbytes) < 0) {
         (void)PyErr_NoMemory();
         return -1;
     }
-    item->bytes =
-        PyBytes_FromStringAndSize(NULL, (Py_ssize_t)member->entry.nbytes);
+    item->bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)nbytes);
     if (item->bytes == NULL) {
         return -1;
     }
-    self->work[self->work_count++] = (struct cio_batch_item){
+    batch->work[batch->work_count++] = (struct cio_batch_item){
         .entry = member->entry,
         .out = (uint8_t *)PyBytes_AS_STRING(item->bytes),
         .done = {CIO_MORE, 0, 0},
@@ -145,11 +165,23 @@ add_member(struct zip_many *self, PyObject *name, struct pyio_member *member)
 }
 
 static bool
-batch_is_full(const struct zip_many *self, uint64_t nbytes)
+batch_is_full(const struct zip_many *self, const struct many_batch *batch)
 {
-    return self->count == CIO_ZIP_BATCH_MEMBERS
-           || (nbytes >= CIO_ZIP_BATCH_NBYTES
-               && self->count >= (size_t)self->threads * 4);
+    return batch->count == CIO_ZIP_BATCH_MEMBERS
+           || (batch->nbytes >= CIO_ZIP_BATCH_NBYTES
+               && batch->count >= (size_t)self->threads * 4);
+}
+
+/* What is in flight already counts; a member larger than all that may be goes
+ * alone. */
+static bool
+fits(const struct zip_many *self, uint64_t nbytes)
+{
+    const uint64_t before = self->now->nbytes + self->next->nbytes;
+
+    return (self->now->at == self->now->count && self->next->count == 0)
+           || (before <= self->max_in_flight
+               && nbytes <= self->max_in_flight - before);
 }
 
 static int
@@ -168,55 +200,70 @@ within_bounds(struct zip_many *self, const struct pyio_member *member)
                : 0;
 }
 
-/* Collects members until the batch is full. An exception is kept for behind
- * them, as if they had been read one by one. */
+/* The next member joins the batch: 1; 0: there is none, or no room for it. -1:
+ * an exception, which comes behind the batch. */
 static int
+collect_one(struct zip_many *self, struct many_batch *batch)
+{
+    struct pyio_member member;
+    PyObject *const name = next_name(self);
+    int result = -1;
+
+    if (name == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (find_member(self, name, &member) < 0) {
+        goto out;
+    }
+    if (!fits(self, member.entry.nbytes)) {
+        pyio_member_clear(&member);
+        self->waiting = name;
+        return 0;
+    }
+    if (PYIO_UNLIKELY(self->archive->bounded)
+        && within_bounds(self, &member) < 0) {
+        pyio_member_clear(&member);
+        goto out;
+    }
+    if (add_member(self, batch, name, &member) < 0) {
+        drop_items(batch, batch->count - 1); /* it fails in its turn */
+        goto out;
+    }
+    if (!cio_add_u64(batch->nbytes, member.entry.nbytes, &batch->nbytes)) {
+        batch->nbytes = UINT64_MAX / 2;
+    }
+    result = 1;
+out:
+    Py_DECREF(name);
+    return result;
+}
+
+/* Collects the next batch until it is full. An exception is kept for behind
+ * it, as if its members had been read one by one. */
+static void
 collect(struct zip_many *self)
 {
-    uint64_t nbytes = 0;
+    struct many_batch *const batch = self->next;
+    int more = 1;
 
-    clear_batch(self);
-    while (!self->ended && !batch_is_full(self, nbytes)) {
-        struct pyio_member member;
-        PyObject *const name = next_name(self);
-
-        if (name == NULL) {
-            break;
-        }
-        if (find_member(self, name, &member) < 0) {
-            Py_DECREF(name);
-            break;
-        }
-        if (self->count > 0
-            && member.entry.nbytes > self->max_in_flight - nbytes) {
-            pyio_member_clear(&member);
-            self->waiting = name;
-            break;
-        }
-        if (PYIO_UNLIKELY(self->archive->bounded)
-            && within_bounds(self, &member) < 0) {
-            pyio_member_clear(&member);
-            Py_DECREF(name);
-            break;
-        }
-        nbytes +=
-            cio_min_u64(member.entry.nbytes, self->max_in_flight - nbytes);
-        (void)add_member(self, name, &member);
-        Py_DECREF(name);
-        if (PyErr_Occurred()) {
-            /* Its memory couldn't be had: it fails in its turn. */
-            self->count--;
-            Py_CLEAR(self->items[self->count].name);
-            Py_CLEAR(self->items[self->count].bytes);
-            pyio_member_clear(&self->found[self->count]);
-            break;
-        }
+    while (more > 0 && !self->ended && !batch_is_full(self, batch)) {
+        more = collect_one(self, batch);
     }
-    if (PyErr_Occurred()) {
-        self->failure = pyio_exception_take();
+    if (more < 0) {
+        batch->failure = pyio_exception_take();
         self->ended = true;
     }
-    return 0;
+}
+
+static void
+start(struct zip_many *self, unsigned threads)
+{
+    struct many_batch *const batch = self->next;
+
+    if (batch->work_count > 0) {
+        pyio_zip_start(&self->run, self->archive, batch->work,
+                       batch->work_count, threads);
+    }
 }
 
 static PyObject *
@@ -234,19 +281,30 @@ read_later(struct zip_many *self, struct pyio_member *member, PyObject *name)
     return pyio_member_read(st, self->archive, member);
 }
 
+/* A member that is read in its turn failed: nothing comes behind it. */
+static void
+give_up(struct zip_many *self)
+{
+    self->ended = true;
+    pyio_zip_stop(&self->run);
+    clear_batch(self->next);
+    drop_items(self->now, self->now->at);
+    Py_CLEAR(self->now->failure);
+}
+
 /* The item whose turn it is, as (name, bytes). */
 static PyObject *
 deliver(struct zip_many *self)
 {
-    struct many_item *const item = &self->items[self->at];
-    struct pyio_member *const member = &self->found[self->at];
+    struct many_batch *const batch = self->now;
+    struct many_item *const item = &batch->items[batch->at];
+    struct pyio_member *const member = &batch->found[batch->at];
     PyObject *pair;
 
     if (item->bytes == NULL) {
         item->bytes = read_later(self, member, item->name);
         if (item->bytes == NULL) {
-            self->ended = true;
-            self->at = self->count;
+            give_up(self);
             return NULL;
         }
         self->slices.done += PyBytes_GET_SIZE(item->bytes);
@@ -260,56 +318,57 @@ deliver(struct zip_many *self)
     item->name = NULL;
     item->bytes = NULL;
     pyio_member_clear(member);
-    self->at++;
+    batch->at++;
     return pair;
 }
 
-/* A member that failed: everything from it on is given up. */
-static int
-look_at_outcomes(struct zip_many *self)
+/* A member of the batch that ran failed: everything from it on is given up. */
+static void
+look_at_outcomes(struct zip_many *self, struct many_batch *batch)
 {
     size_t work = 0;
 
-    for (size_t i = 0; i < self->count; i++) {
+    for (size_t i = 0; i < batch->count; i++) {
         const struct cio_batch_item *w;
 
-        if (self->items[i].bytes == NULL) {
+        if (batch->items[i].bytes == NULL) {
             continue;
         }
-        w = &self->work[work++];
+        w = &batch->work[work++];
         if (w->done.status == CIO_OK) {
             continue;
         }
         (void)pyio_zip_check(pyio_state_of(Py_TYPE(self)), self->archive,
-                             self->items[i].name, w->done, &w->problem);
-        Py_XSETREF(self->failure, pyio_exception_take());
+                             batch->found[i].name, w->done, &w->problem);
+        Py_XSETREF(batch->failure, pyio_exception_take());
         self->ended = true;
-        for (size_t j = i; j < self->count; j++) {
-            Py_CLEAR(self->items[j].name);
-            Py_CLEAR(self->items[j].bytes);
-            pyio_member_clear(&self->found[j]);
-        }
-        self->count = i;
-        break;
+        drop_items(batch, i);
     }
-    self->ready = true;
-    return 0;
 }
 
+/* The next batch becomes the one that is handed out, and workers go on behind
+ * it. -1: it goes on at the next call. */
 static int
 next_batch(struct zip_many *self)
 {
-    if (self->at == self->count && !self->ended) {
-        (void)collect(self);
+    struct many_batch *const batch = self->next;
+
+    clear_batch(self->now);
+    if (batch->count == 0 && batch->failure == NULL) {
+        collect(self);
     }
-    if (self->at < self->count && !self->ready) {
-        if (self->work_count > 0
-            && pyio_zip_run(self->archive, self->work, self->work_count,
-                            self->threads, &self->slices)
-                   < 0) {
-            return -1; /* the batch stays, and goes on at the next call */
-        }
-        return look_at_outcomes(self);
+    if (batch->work_count > 0 && !self->run.started) {
+        start(self, batch->work_count > 1 ? self->threads : 1);
+    }
+    if (self->run.started && pyio_zip_finish(&self->run, &self->slices) < 0) {
+        return -1;
+    }
+    look_at_outcomes(self, batch);
+    self->next = self->now;
+    self->now = batch;
+    if (self->threads > 1 && !self->ended) {
+        collect(self);
+        start(self, self->threads);
     }
     return 0;
 }
@@ -317,16 +376,23 @@ next_batch(struct zip_many *self)
 static PyObject *
 step(struct zip_many *self)
 {
-    if (PYIO_UNLIKELY(self->at == self->count || !self->ready)
+    struct many_batch *const before = self->now;
+
+    if (PYIO_UNLIKELY(before->at == before->count) && before->failure == NULL
         && next_batch(self) < 0) {
         return NULL;
     }
-    if (PYIO_LIKELY(self->at < self->count)) {
+    if (PYIO_LIKELY(self->now->at < self->now->count)) {
         return deliver(self);
     }
-    if (self->failure != NULL) {
-        pyio_exception_give(self->failure);
-        self->failure = NULL;
+    /* The archive can go while its iterator is kept. */
+    self->ended = true;
+    pyio_archive_release(self->archive);
+    self->archive = NULL;
+    Py_CLEAR(self->reader);
+    if (self->now->failure != NULL) {
+        pyio_exception_give(self->now->failure);
+        self->now->failure = NULL;
     } else if (self->progress != NULL) {
         (void)pyio_report(&self->slices, true);
         Py_CLEAR(self->progress);
@@ -361,11 +427,15 @@ many_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(self->archive);
     Py_VISIT(self->names);
     Py_VISIT(self->progress);
-    Py_VISIT(self->failure);
     Py_VISIT(self->waiting);
-    for (size_t i = 0; i < self->count; i++) {
-        Py_VISIT(self->items[i].name);
-        Py_VISIT(self->found[i].name);
+    for (size_t k = 0; k < 2; k++) {
+        const struct many_batch *const batch = &self->batches[k];
+
+        Py_VISIT(batch->failure);
+        for (size_t i = 0; i < batch->count; i++) {
+            Py_VISIT(batch->items[i].name);
+            Py_VISIT(batch->found[i].name);
+        }
     }
     return 0;
 }
@@ -376,8 +446,9 @@ many_clear(PyObject *op)
     struct zip_many *const self = (struct zip_many *)op;
     struct pyio_archive *const archive = self->archive;
 
-    if (self->items != NULL) {
-        clear_batch(self);
+    pyio_zip_stop(&self->run);
+    for (size_t k = 0; k < 2; k++) {
+        clear_batch(&self->batches[k]);
     }
     self->ended = true;
     self->archive = NULL;
@@ -385,7 +456,6 @@ many_clear(PyObject *op)
     Py_CLEAR(self->reader);
     Py_CLEAR(self->names);
     Py_CLEAR(self->progress);
-    Py_CLEAR(self->failure);
     Py_CLEAR(self->waiting);
     self->slices.progress = NULL;
     return 0;
@@ -399,9 +469,11 @@ many_dealloc(PyObject *op)
 
     PyObject_GC_UnTrack(op);
     (void)many_clear(op);
-    cio_free(self->work);
-    cio_free(self->items);
-    cio_free(self->found);
+    for (size_t k = 0; k < 2; k++) {
+        cio_free(self->batches[k].work);
+        cio_free(self->batches[k].items);
+        cio_free(self->batches[k].found);
+    }
     type->tp_free(op);
     Py_DECREF(type);
 }
@@ -425,6 +497,19 @@ static PyType_Spec many_spec = {
 };
 
 static int
+prepare_batch(struct many_batch *batch)
+{
+    const size_t n = CIO_ZIP_BATCH_MEMBERS;
+
+    batch->work = cio_sys->malloc(n * sizeof *batch->work);
+    batch->items = cio_sys->malloc(n * sizeof *batch->items);
+    batch->found = cio_sys->malloc(n * sizeof *batch->found);
+    return batch->work == NULL || batch->items == NULL || batch->found == NULL
+               ? -1
+               : 0;
+}
+
+static int
 many_prepare(struct zip_many *self, PyObject *names, PyObject *progress)
 {
     if (names != NULL && names != Py_None) {
@@ -441,10 +526,8 @@ many_prepare(struct zip_many *self, PyObject *names, PyObject *progress)
         return -1;
     }
     self->slices.progress = self->progress;
-    self->work = cio_sys->malloc(CIO_ZIP_BATCH_MEMBERS * sizeof *self->work);
-    self->items = cio_sys->malloc(CIO_ZIP_BATCH_MEMBERS * sizeof *self->items);
-    self->found = cio_sys->malloc(CIO_ZIP_BATCH_MEMBERS * sizeof *self->found);
-    if (self->work == NULL || self->items == NULL || self->found == NULL) {
+    if (prepare_batch(&self->batches[0]) < 0
+        || prepare_batch(&self->batches[1]) < 0) {
         (void)PyErr_NoMemory();
         return -1;
     }
@@ -485,6 +568,8 @@ pyio_zip_reader_read_many(PyObject *op, PyObject *const *args,
     if (self == NULL) {
         return NULL;
     }
+    self->now = &self->batches[0];
+    self->next = &self->batches[1];
     self->archive = pyio_zip_reader_archive(op);
     self->reader = Py_NewRef(op);
     self->threads = cio_workers_count(workers);

@@ -2,6 +2,7 @@
  * pyio_zip_ref.c - EntryRef's read and open: a member by path and offset,
  * without its directory.
  */
+#include "glue/zip/pyio_zip_profile.h"
 #include "glue/zip/pyio_zip_reader.h"
 
 #include <string.h>
@@ -60,9 +61,44 @@ ref_fields_of(const struct pyio_archive *archive, uint32_t index)
                          info.method);
 }
 
+/* References are read without the archive's profile: what it refuses gets
+ * none. */
+static int
+admit_all(PyObject *op)
+{
+    struct pyio_state *st = pyio_state_of(Py_TYPE(op));
+    struct pyio_archive *const archive = pyio_zip_reader_archive(op);
+    int result = archive == NULL ? -1 : pyio_archive_order(archive);
+
+    for (uint32_t i = 0; result == 0 && i < archive->directory.count; i++) {
+        PyObject *const name = pyio_archive_name(archive, i);
+        struct cio_zip_info info;
+        struct cio_entry entry;
+
+        cio_directory_info(&archive->directory, i, &info);
+        cio_entry_of(&archive->directory, &info, &entry);
+        result = name == NULL
+                         || pyio_archive_admit(st, archive, archive->profile,
+                                               &entry, name)
+                                < 0
+                         || (i % 4096 == 0 && PyErr_CheckSignals() < 0)
+                     ? -1
+                     : 0;
+        Py_XDECREF(name);
+    }
+    pyio_archive_release(archive);
+    return result;
+}
+
 PyObject *
 pyio_zip_reader_ref_fields(PyObject *op, PyObject *Py_UNUSED(ignored))
 {
+    const struct zip_reader *const self = (struct zip_reader *)op;
+
+    if (self->archive != NULL && self->archive->profile != NULL
+        && admit_all(op) < 0) {
+        return NULL;
+    }
     return pyio_zip_reader_list(op, ref_fields_of);
 }
 

@@ -4,11 +4,12 @@
 #include "glue/zip/pyio_zip_run.h"
 
 #include "base/cio_bytes.h"
+#include "base/cio_fork.h"
 
 /* Bytes from which a second thread is worth waking (20 us and more). */
 #define WORTH_NBYTES (48 * CIO_KIB)
 #define TURN_NS 10000000
-#define CLAIM_NBYTES (16 * CIO_KIB)
+#define CLAIM_NBYTES (64 * CIO_KIB)
 
 int
 pyio_as_workers(PyObject *value, unsigned *workers)
@@ -57,19 +58,6 @@ take_turn(struct cio_job *job)
     return more;
 }
 
-/* Everybody is out when it returns. */
-static void
-join(struct cio_batch *batch, bool cancel)
-{
-    if (cancel) {
-        cio_job_cancel(&batch->job);
-    }
-    Py_BEGIN_ALLOW_THREADS
-    while (!cio_job_join(&batch->job, CIO_WAIT_MS)) {
-    }
-    Py_END_ALLOW_THREADS
-}
-
 /* Looks at signals until the workers are done with what they claimed. */
 static int
 wait_for_workers(struct cio_batch *batch, struct pyio_slices *slices,
@@ -101,40 +89,84 @@ claim_size(uint64_t nbytes, size_t count, unsigned threads)
                         count / ((size_t)threads * 10) + 1);
 }
 
-int
-pyio_zip_run(struct pyio_archive *archive, struct cio_batch_item *items,
-             size_t count, unsigned threads, struct pyio_slices *slices)
+void
+pyio_zip_start(struct pyio_zip_run *run, struct pyio_archive *archive,
+               struct cio_batch_item *items, size_t count, unsigned threads)
 {
-    const int64_t before = slices->done;
     const uint64_t nbytes = bytes_of(items, count);
-    struct cio_batch batch;
+
+    cio_batch_init(&run->batch, items, count, archive->fd);
+    run->batch.profile = archive->profile;
+    run->batch.run = claim_size(nbytes, count, threads);
+    run->archive = archive;
+    run->threads = threads;
+    run->generation = cio_fork_generation;
+    run->started = true;
+    cio_job_start(&run->batch.job, nbytes < WORTH_NBYTES ? 1 : threads);
+}
+
+/* The workers stayed behind in the parent, and what they wrote in that moment
+ * may be here in part: it is all begun anew. */
+static bool
+was_forked(struct pyio_zip_run *run)
+{
+    struct cio_batch *const batch = &run->batch;
+
+    if (run->generation == cio_fork_generation) {
+        return false;
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->items[i].stream = NULL; /* lost: it may be half written */
+        batch->items[i].done = cio_done_of(CIO_MORE, 0);
+    }
+    run->started = false;
+    return true;
+}
+
+void
+pyio_zip_stop(struct pyio_zip_run *run)
+{
+    if (run->started && !was_forked(run)) {
+        cio_job_cancel(&run->batch.job);
+        while (!cio_job_join(&run->batch.job, CIO_WAIT_MS)) {
+        }
+        cio_batch_clear(&run->batch);
+        run->started = false;
+    }
+}
+
+int
+pyio_zip_finish(struct pyio_zip_run *run, struct pyio_slices *slices)
+{
+    struct cio_batch *const batch = &run->batch;
+    const int64_t before = slices->done;
     bool more;
     int result = 0;
 
-    cio_batch_init(&batch, items, count, archive->fd);
-    batch.profile = archive->profile;
-    if (nbytes < WORTH_NBYTES || count == 1) {
-        threads = 1;
+    if (was_forked(run)) {
+        pyio_zip_start(run, run->archive, batch->items, batch->count,
+                       run->threads);
     }
-    batch.run = claim_size(nbytes, count, threads);
-    cio_job_start(&batch.job, threads);
     do {
         Py_BEGIN_ALLOW_THREADS
-        more = take_turn(&batch.job);
+        more = take_turn(&batch->job);
         Py_END_ALLOW_THREADS
-        slices->done = before + (int64_t)atomic_load(&batch.done_nbytes);
+        slices->done = before + (int64_t)atomic_load(&batch->done_nbytes);
         if (PyErr_CheckSignals() < 0 || pyio_report(slices, false) < 0) {
             result = -1;
         }
     } while (more && result == 0);
     if (result == 0) {
-        result = wait_for_workers(&batch, slices, before);
+        result = wait_for_workers(batch, slices, before);
     }
-    if (result < 0) {
-        join(&batch, true);
+    if (result == 0) {
+        pyio_zip_stop(run); /* they are out */
+        return 0;
     }
-    cio_batch_clear(&batch);
-    return result;
+    Py_BEGIN_ALLOW_THREADS
+    pyio_zip_stop(run);
+    Py_END_ALLOW_THREADS
+    return -1;
 }
 
 int64_t

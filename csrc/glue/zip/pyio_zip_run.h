@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * pyio_zip_run.h - a batch of members run by worker threads while the caller
- * looks at signals and progress.
+ * looks at signals and progress, or does something else.
  *
- * Owner    Items belong to the caller.
- * Threads  Call with the GIL; it is free while the batch runs.
+ * Owner    Items belong to the caller, until finish or stop.
+ * Threads  Call with the GIL; it is free while finish waits.
  */
 #ifndef PYIO_ZIP_RUN_H
 #define PYIO_ZIP_RUN_H
@@ -11,10 +11,25 @@
 #include "glue/zip/pyio_zip.h"
 #include "zip/cio_batch.h"
 
-/* Runs those items whose done.status is CIO_MORE. -1: a signal handler or
- * progress raised; what wasn't finished is CIO_MORE again. */
-int pyio_zip_run(struct pyio_archive *archive, struct cio_batch_item *items,
-                 size_t count, unsigned threads, struct pyio_slices *slices);
+struct pyio_zip_run {
+    struct cio_batch batch;
+    struct pyio_archive *archive; /* borrowed */
+    unsigned threads;
+    unsigned generation; /* of forks, when it started */
+    bool started;
+};
+/* Has threads - 1 workers read those items whose done.status is CIO_MORE; a
+ * little work waits for finish. */
+void pyio_zip_start(struct pyio_zip_run *run, struct pyio_archive *archive,
+                    struct cio_batch_item *items, size_t count,
+                    unsigned threads);
+/* Reads what they haven't, and waits for them. -1: a signal handler or
+ * progress raised, and nothing runs any more; what wasn't finished is CIO_MORE
+ * again. */
+int pyio_zip_finish(struct pyio_zip_run *run, struct pyio_slices *slices);
+/* Nobody is at the items any more. In a child of fork nobody was, and all are
+ * CIO_MORE again. Nothing where it isn't started. */
+void pyio_zip_stop(struct pyio_zip_run *run);
 
 /* A workers argument: NULL and None mean 0 (as many as there are). */
 int pyio_as_workers(PyObject *value, unsigned *workers);

@@ -151,6 +151,7 @@ first_bad(struct test *t)
 static PyObject *
 test_all(struct test *t)
 {
+    struct pyio_zip_run run;
     PyObject *bad = NULL;
 
     if (pyio_archive_order(t->archive) < 0) {
@@ -158,11 +159,12 @@ test_all(struct test *t)
     }
     while (bad == NULL && t->next < t->archive->directory.count) {
         collect_tests(t);
-        if (t->count > 0
-            && pyio_zip_run(t->archive, t->work, t->count, t->threads,
-                            &t->slices)
-                   < 0) {
-            return NULL;
+        if (t->count > 0) {
+            pyio_zip_start(&run, t->archive, t->work, t->count,
+                           t->count > 1 ? t->threads : 1);
+            if (pyio_zip_finish(&run, &t->slices) < 0) {
+                return NULL;
+            }
         }
         bad = first_bad(t);
         if (PyErr_Occurred()) {
