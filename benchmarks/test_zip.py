@@ -303,6 +303,30 @@ def test_read_many(tmp_path, source, size):
     )
 
 
+@pytest.mark.parametrize("size", [1 * KIB, 16 * KIB, 64 * KIB])
+def test_read_many_beside_work(tmp_path, source, size):
+    """What the caller does with a member, workers don't wait for: they read the next batch."""
+    path = tmp_path / "a.zip"
+    names = build(path, "source", size, 2 * count_for(size), source)
+    with pyio_chunked.ZipFile(path) as zf:
+
+        def one() -> None:
+            for name in names:
+                zf.read(name).decode("latin-1").split("\n")
+
+        def many() -> None:
+            for _, data in zf.read_many(names, workers=2):
+                data.decode("latin-1").split("\n")
+
+        times = in_turn({"ours": many, "one thread": one}, 3 * ROUNDS)
+    show(
+        f"read_many and split, 2 workers, {size // KIB} KiB" + (" (clock!)" if CPU else ""),
+        times["ours"],
+        {"read loop": (times["one thread"], "-")},
+        len(names),
+    )
+
+
 # ------------------------------------------------------------------------ open
 
 
