@@ -264,6 +264,25 @@ def test_errors_name_the_member_of_a_zipinfo(tmp_path):
                 list(zf.read_many(names))
 
 
+def test_an_interrupt_among_the_names_comes_at_once(path):
+    def names(n):
+        for _ in range(n):
+            yield "m1"
+        raise KeyboardInterrupt
+
+    with ZipFile(path) as zf:
+        for n in (0, 3, 600):  # in the first batch, or in the one that is read ahead
+            for workers in (1, 2):
+                iterator = zf.read_many(names(n), workers=workers)
+                pairs = []
+                with pytest.raises(KeyboardInterrupt):
+                    while True:
+                        pairs.append(next(iterator))
+                assert len(pairs) == (512 if n == 600 and workers == 1 else 0)
+                pairs += iterator
+                assert [name for name, _ in pairs] == ["m1"] * n
+
+
 def test_progress(path, members):
     total = sum(map(len, members.values()))
     with ZipFile(path) as zf:

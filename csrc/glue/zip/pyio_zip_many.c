@@ -239,8 +239,9 @@ out:
 }
 
 /* Collects the next batch until it is full. An exception is kept for behind
- * it, as if its members had been read one by one. */
-static void
+ * it, as if its members had been read one by one. -1: a KeyboardInterrupt and
+ * its like, which come at once. */
+static int
 collect(struct zip_many *self)
 {
     struct many_batch *const batch = self->next;
@@ -249,10 +250,15 @@ collect(struct zip_many *self)
     while (more > 0 && !self->ended && !batch_is_full(self, batch)) {
         more = collect_one(self, batch);
     }
-    if (more < 0) {
-        batch->failure = pyio_exception_take();
-        self->ended = true;
+    if (more >= 0) {
+        return 0;
     }
+    self->ended = true;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+        return -1;
+    }
+    batch->failure = pyio_exception_take();
+    return 0;
 }
 
 static void
@@ -354,8 +360,8 @@ next_batch(struct zip_many *self)
     struct many_batch *const batch = self->next;
 
     clear_batch(self->now);
-    if (batch->count == 0 && batch->failure == NULL) {
-        collect(self);
+    if (batch->count == 0 && batch->failure == NULL && collect(self) < 0) {
+        return -1;
     }
     if (batch->work_count > 0 && !self->run.started) {
         start(self, batch->work_count > 1 ? self->threads : 1);
@@ -367,7 +373,9 @@ next_batch(struct zip_many *self)
     self->next = self->now;
     self->now = batch;
     if (self->threads > 1 && !self->ended) {
-        collect(self);
+        if (collect(self) < 0) {
+            return -1;
+        }
         start(self, self->threads);
     }
     return 0;
