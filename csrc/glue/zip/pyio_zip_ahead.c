@@ -113,7 +113,7 @@ pyio_ahead_read(struct pyio_archive *archive, struct cio_entry *entry,
     start = entry->data_off - entry->header_off;
     if (start <= nbytes && entry->compressed_nbytes <= nbytes - start) {
         done->status = cio_entry_decode(entry, data + start, out, problem);
-        if (done->status == CIO_OK) {
+        if (done->status != CIO_ERR_DATA) {
             return true;
         }
         (void)broken(archive);
