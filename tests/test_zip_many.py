@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import io
 import os
+import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 import zipfile
@@ -262,6 +265,112 @@ def test_errors_name_the_member_of_a_zipinfo(tmp_path):
         for names in (None, ["a", "b"], zf.infolist()):
             with pytest.raises(zipfile.BadZipFile, match=r"Bad CRC-32 for file 'b'"):
                 list(zf.read_many(names))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("where", ["progress", "handler"])
+def test_a_child_of_fork_in_the_middle_of_a_batch(long_archive, where, workers):
+    children = []
+
+    def fork(*ignored):
+        if not children:
+            children.append(os.fork())
+            if not children[0]:  # a child that hangs ends all the same
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.alarm(60)
+
+    names = ["one", "many1"] * 3
+    before = signal.signal(signal.SIGALRM, fork)
+    try:
+        with ZipFile(long_archive) as zf:
+            if where == "handler":
+                signal.setitimer(signal.ITIMER_REAL, 0.01)
+            got = zf.read_many(
+                names, workers=workers, max_in_flight=1 << 30, progress=fork if where == "progress" else None
+            )
+            right = [(name, len(data)) for name, data in got] == [("one", 80 << 20), ("many1", 2 << 20)] * 3
+            if children == [0]:
+                os._exit(0 if right else 1)
+            assert right and children
+            assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_daemon_thread_does_not_take_its_job_from_workers(long_archive):
+    """The interpreter ends it, and its stack with it, while workers are inside."""
+    code = f"""if True:
+        import threading, time, pyio_chunked
+        zf = pyio_chunked.ZipFile({str(long_archive)!r})
+        def run():
+            while True:
+                zf.testzip(workers=8)
+        threading.Thread(target=run, daemon=True).start()
+        time.sleep(0.03)
+    """
+    for _ in range(8):
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in callbacks of gc
+def test_interrupts_lose_no_member(many_small):
+    path, small = many_small
+    armed, interrupts = False, 0
+
+    def handler(signum, frame):
+        nonlocal armed
+        if armed:
+            armed = False
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with ZipFile(path) as zf:
+            for names in (None, list(small), zf.infolist()):
+                pairs, pause = [], 0.0005
+                iterator = zf.read_many(names, workers=2)
+                while True:
+                    signal.setitimer(signal.ITIMER_REAL, pause, pause)
+                    try:
+                        armed = True
+                        pairs.extend(iterator)
+                        armed = False
+                        break
+                    except KeyboardInterrupt:
+                        interrupts += 1
+                        pause *= 1.1
+                assert [data for _, data in pairs] == list(small.values())
+        assert interrupts
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_progress_after_interruptions_counts_what_came(long_archive, workers):
+    for seed in range(6):
+        rng, calls = random.Random(seed), []
+
+        def progress(done, total):
+            calls.append(done)
+            if rng.random() < 0.3:
+                raise Stop
+
+        with ZipFile(long_archive) as zf:
+            iterator, total = zf.read_many(["one", "many1", "many2"], workers=workers, progress=progress), 0
+            while True:
+                try:
+                    total += len(next(iterator)[1])
+                except Stop:
+                    continue
+                except StopIteration:
+                    break
+        assert total == 84 << 20
+        # a member that is begun again goes back, none counts twice
+        assert max(calls) == calls[-1] == total
 
 
 def test_an_interrupt_among_the_names_comes_at_once(path):

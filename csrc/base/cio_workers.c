@@ -26,7 +26,8 @@ static struct {
     struct cio_job *jobs;
     unsigned threads, idle, cap;
     unsigned starting; /* threads that have not run yet: as good as idle */
-    bool stop, ready;
+    atomic_bool stop;
+    bool closed, ready;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Waits on `left` are bounded by the monotonic clock. */
@@ -58,6 +59,12 @@ unlink_job(struct cio_job *job)
     }
 }
 
+static bool
+is_over(struct cio_job *job)
+{
+    return atomic_load(&job->cancelled) || atomic_load(&pool.stop);
+}
+
 static void
 serve(struct cio_job *job)
 {
@@ -71,10 +78,10 @@ serve(struct cio_job *job)
     do { /* pieces may have come after step saw none */
         offers = job->offers;
         (void)pthread_mutex_unlock(&pool.lock);
-        while (!atomic_load(&job->cancelled) && job->step(job)) {
+        while (!is_over(job) && job->step(job)) {
         }
         (void)pthread_mutex_lock(&pool.lock);
-    } while (job->offers != offers && !atomic_load(&job->cancelled));
+    } while (job->offers != offers && !is_over(job));
     if (job->wanted != 0) { /* no piece is left: nobody else need look */
         job->wanted = 0;
         unlink_job(job);
@@ -148,7 +155,8 @@ call_workers(struct cio_job *job)
     unsigned lacking = pool.idle + pool.starting;
 
     lacking = job->wanted > lacking ? job->wanted - lacking : 0;
-    while (lacking > 0 && (pool.cap == 0 || pool.threads + 1 < pool.cap)
+    while (lacking > 0 && pool.threads < CIO_THREADS_MAX
+           && (pool.cap == 0 || pool.threads + 1 < pool.cap)
            && start_thread()) {
         pool.threads++;
         pool.starting++;
@@ -185,6 +193,10 @@ cio_job_offer(struct cio_job *job, unsigned threads)
         return;
     }
     (void)pthread_mutex_lock(&pool.lock);
+    if (pool.closed) {
+        (void)pthread_mutex_unlock(&pool.lock);
+        return;
+    }
     make_ready();
     if (job->inside == 0) {
         atomic_store(&job->cancelled, false);
@@ -267,13 +279,22 @@ cio_workers_stop(void)
 {
     (void)pthread_mutex_lock(&pool.lock);
     if (pool.threads > 0) {
-        pool.stop = true;
+        atomic_store(&pool.stop, true);
         (void)pthread_cond_broadcast(&pool.work);
         /* A worker in a blocking call must not hold up the exit for ever. */
         (void)wait_for_zero(&pool.threads, 1000);
-        pool.stop = false;
+        atomic_store(&pool.stop, pool.threads > 0);
     }
     (void)pthread_mutex_unlock(&pool.lock);
+}
+
+void
+cio_workers_close(void)
+{
+    (void)pthread_mutex_lock(&pool.lock);
+    pool.closed = true;
+    (void)pthread_mutex_unlock(&pool.lock);
+    cio_workers_stop();
 }
 
 void
@@ -285,5 +306,6 @@ cio_workers_forget(void)
     pool.threads = 0;
     pool.starting = 0;
     pool.idle = 0;
-    pool.stop = false;
+    atomic_store(&pool.stop, false);
+    pool.closed = false;
 }

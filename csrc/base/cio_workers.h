@@ -49,7 +49,10 @@ void cio_job_cancel(struct cio_job *job);
 void cio_workers_set_cap(unsigned threads);
 /* How many C threads are running now. */
 unsigned cio_workers_running(void);
-/* Ends and joins the threads; at exit, when no job runs. */
+/* Ends and joins the threads, which leave their jobs to the callers. */
 void cio_workers_stop(void);
+/* The same for good: at exit, before threads that wait for a job vanish, and
+ * it with them. */
+void cio_workers_close(void);
 
 #endif

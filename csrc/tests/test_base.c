@@ -313,6 +313,46 @@ CIO_TEST(every_piece_is_done_once)
     CHECK_EQ(cio_workers_running(), 0U);
 }
 
+CIO_TEST(workers_that_are_closed_leave_their_jobs)
+{
+    struct count_job count = {
+        .job.step = count_step, .pieces = 100000, .sleep_us = 1000};
+    uint64_t done;
+
+    cio_job_start(&count.job, 4);
+    while (atomic_load(&count.done) < 10) {
+        (void)usleep(100);
+    }
+    cio_workers_close(); /* long before the last piece */
+    CHECK_EQ(cio_workers_running(), 0U);
+    done = atomic_load(&count.done);
+    CHECK(done < count.pieces);
+    CHECK(cio_job_join(&count.job, 10));
+    CHECK_EQ(atomic_load(&count.done), done);
+    count = (struct count_job){.job.step = count_step, .pieces = 1000};
+    run_to_its_end(&count, 4); /* by the caller alone */
+    CHECK_EQ(atomic_load(&count.done), 1000U);
+    CHECK_EQ(cio_workers_running(), 0U);
+}
+
+CIO_TEST(many_jobs_dont_make_threads_without_end)
+{
+    enum { JOBS = 40 };
+    static struct count_job jobs[JOBS];
+
+    for (size_t i = 0; i < JOBS; i++) {
+        jobs[i] = (struct count_job){
+            .job.step = count_step, .pieces = 100000, .sleep_us = 5000};
+        cio_job_start(&jobs[i].job, 8);
+        CHECK(cio_workers_running() <= CIO_THREADS_MAX);
+    }
+    for (size_t i = 0; i < JOBS; i++) {
+        cio_job_cancel(&jobs[i].job);
+        while (!cio_job_join(&jobs[i].job, 10)) {
+        }
+    }
+}
+
 CIO_TEST(one_thread_means_that_none_is_started)
 {
     struct count_job count = {.job.step = count_step, .pieces = 10};

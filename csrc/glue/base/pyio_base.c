@@ -130,6 +130,35 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyObject *
+workers_close(PyObject *Py_UNUSED(mod), PyObject *Py_UNUSED(ignored))
+{
+    Py_BEGIN_ALLOW_THREADS
+    cio_workers_close();
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+/* Behind atexit's functions the interpreter ends daemon threads where they
+ * are, with the jobs on their stacks that workers may be inside. */
+static int
+close_workers_at_exit(void)
+{
+    static PyMethodDef def = {"_workers_close", workers_close, METH_NOARGS,
+                              NULL};
+    PyObject *const mod = PyImport_ImportModule("atexit");
+    PyObject *const function = PyCFunction_New(&def, NULL);
+    PyObject *result = NULL;
+
+    if (mod != NULL && function != NULL) {
+        result = PyObject_CallMethod(mod, "register", "O", function);
+    }
+    Py_XDECREF(mod);
+    Py_XDECREF(function);
+    Py_XDECREF(result);
+    return result == NULL ? -1 : 0;
+}
+
 static void
 read_environment(void)
 {
@@ -153,6 +182,10 @@ pyio_add_base(PyObject *mod, struct pyio_state *st)
             return pyio_raise(PyExc_RuntimeError, "too many exit functions");
         }
         once = true;
+    }
+    if (PyInterpreterState_Get() == PyInterpreterState_Main()
+        && close_workers_at_exit() < 0) {
+        return -1;
     }
     if (PyModule_AddStringConstant(mod, "__version__", PYIO_VERSION) < 0) {
         return -1;

@@ -90,10 +90,13 @@ pyio_bounds_check(struct pyio_state *st, struct pyio_archive *archive,
 
 int
 pyio_bounds_add(struct pyio_state *st, struct pyio_archive *archive,
-                const struct pyio_bounds *bounds, uint64_t nbytes,
-                uint64_t *total)
+                const struct pyio_bounds *bounds,
+                const struct cio_entry *entry, PyObject *name, uint64_t *total)
 {
-    if (!cio_add_u64(*total, nbytes, total)) {
+    if (pyio_bounds_check(st, archive, bounds, entry, name) < 0) {
+        return -1;
+    }
+    if (!cio_add_u64(*total, entry->nbytes, total)) {
         *total = UINT64_MAX;
     }
     return *total > bounds->total
@@ -117,10 +120,9 @@ pyio_bounds_all(struct pyio_state *st, struct pyio_archive *archive)
 
         cio_directory_info(d, i, &info);
         cio_entry_of(d, &info, &entry);
-        if (pyio_bounds_check(st, archive, &archive->bounds, &entry, NULL) < 0
-            || pyio_bounds_add(st, archive, &archive->bounds, info.nbytes,
-                               &total)
-                   < 0) {
+        if (pyio_bounds_add(st, archive, &archive->bounds, &entry, NULL,
+                            &total)
+            < 0) {
             return -1;
         }
     }

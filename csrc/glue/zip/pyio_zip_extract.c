@@ -51,11 +51,8 @@ check_limits(struct extraction *x, const struct pyio_bounds *b)
     x->position = 0;
     while (result == 0
            && pyio_extraction_next(x, &entry, &index, &info, &name, &what)) {
-        result = pyio_bounds_check(x->st, x->archive, b, &entry, name);
-        if (result == 0) {
-            result =
-                pyio_bounds_add(x->st, x->archive, b, entry.nbytes, &x->total);
-        }
+        result =
+            pyio_bounds_add(x->st, x->archive, b, &entry, name, &x->total);
         Py_XDECREF(name);
     }
     x->position = 0;

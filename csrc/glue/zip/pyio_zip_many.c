@@ -184,20 +184,11 @@ fits(const struct zip_many *self, uint64_t nbytes)
                && nbytes <= self->max_in_flight - before);
 }
 
-static int
-within_bounds(struct zip_many *self, const struct pyio_member *member)
+/* A KeyboardInterrupt or its like: no fault of the member, which is kept. */
+static bool
+is_interrupt(void)
 {
-    struct pyio_state *st = pyio_state_of(Py_TYPE(self));
-    const struct pyio_bounds *const bounds = &self->archive->bounds;
-
-    return pyio_bounds_check(st, self->archive, bounds, &member->entry,
-                             member->name)
-                       < 0
-                   || pyio_bounds_add(st, self->archive, bounds,
-                                      member->entry.nbytes, &self->total)
-                          < 0
-               ? -1
-               : 0;
+    return !PyErr_ExceptionMatches(PyExc_Exception);
 }
 
 /* The next member joins the batch: 1; 0: there is none, or no room for it. -1:
@@ -213,6 +204,10 @@ collect_one(struct zip_many *self, struct many_batch *batch)
         return PyErr_Occurred() ? -1 : 0;
     }
     if (find_member(self, name, &member) < 0) {
+        if (is_interrupt()) {
+            self->waiting = name;
+            return -1;
+        }
         goto out;
     }
     if (!fits(self, member.entry.nbytes)) {
@@ -221,7 +216,10 @@ collect_one(struct zip_many *self, struct many_batch *batch)
         return 0;
     }
     if (PYIO_UNLIKELY(self->archive->bounded)
-        && within_bounds(self, &member) < 0) {
+        && pyio_bounds_add(pyio_state_of(Py_TYPE(self)), self->archive,
+                           &self->archive->bounds, &member.entry, member.name,
+                           &self->total)
+               < 0) {
         pyio_member_clear(&member);
         goto out;
     }
@@ -253,10 +251,10 @@ collect(struct zip_many *self)
     if (more >= 0) {
         return 0;
     }
-    self->ended = true;
-    if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+    if (is_interrupt()) {
         return -1;
     }
+    self->ended = true;
     batch->failure = pyio_exception_take();
     return 0;
 }
@@ -310,7 +308,9 @@ deliver(struct zip_many *self)
     if (item->bytes == NULL) {
         item->bytes = read_later(self, member, item->name);
         if (item->bytes == NULL) {
-            give_up(self);
+            if (!is_interrupt()) {
+                give_up(self);
+            }
             return NULL;
         }
         self->slices.done += PyBytes_GET_SIZE(item->bytes);
@@ -454,7 +454,11 @@ many_clear(PyObject *op)
     struct zip_many *const self = (struct zip_many *)op;
     struct pyio_archive *const archive = self->archive;
 
-    pyio_zip_stop(&self->run);
+    if (self->run.started) {
+        Py_BEGIN_ALLOW_THREADS
+        pyio_zip_stop(&self->run);
+        Py_END_ALLOW_THREADS
+    }
     for (size_t k = 0; k < 2; k++) {
         clear_batch(&self->batches[k]);
     }

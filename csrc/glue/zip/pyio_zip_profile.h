@@ -26,13 +26,14 @@ int pyio_as_bounds(PyObject *limits, struct pyio_bounds *bounds);
 int pyio_bounds_check(struct pyio_state *st, struct pyio_archive *archive,
                       const struct pyio_bounds *bounds,
                       const struct cio_entry *entry, PyObject *name);
+/* The same, and adds the member to the total of a call. */
+int pyio_bounds_add(struct pyio_state *st, struct pyio_archive *archive,
+                    const struct pyio_bounds *bounds,
+                    const struct cio_entry *entry, PyObject *name,
+                    uint64_t *total);
 /* The directory as a whole. */
 int pyio_bounds_directory(struct pyio_state *st, struct pyio_archive *archive,
                           const struct pyio_bounds *bounds);
-/* Adds a member to the total of a call. */
-int pyio_bounds_add(struct pyio_state *st, struct pyio_archive *archive,
-                    const struct pyio_bounds *bounds, uint64_t nbytes,
-                    uint64_t *total);
 /* Every member against the archive's own. */
 int pyio_bounds_all(struct pyio_state *st, struct pyio_archive *archive);
 /* The archive's own profile, at least safe; NULL with MemoryError. */

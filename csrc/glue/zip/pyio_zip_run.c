@@ -45,6 +45,17 @@ bytes_of(const struct cio_batch_item *items, size_t count)
     return nbytes;
 }
 
+static uint64_t
+bytes_done(const struct cio_batch_item *items, size_t count)
+{
+    uint64_t nbytes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        nbytes += items[i].done.status == CIO_OK ? items[i].done.nbytes : 0;
+    }
+    return nbytes;
+}
+
 /* Detached: steps for a while; false when no piece is left. */
 static bool
 take_turn(struct cio_job *job)
@@ -58,27 +69,7 @@ take_turn(struct cio_job *job)
     return more;
 }
 
-/* Looks at signals until the workers are done with what they claimed. */
-static int
-wait_for_workers(struct cio_batch *batch, struct pyio_slices *slices,
-                 int64_t before)
-{
-    bool left;
-
-    do {
-        Py_BEGIN_ALLOW_THREADS
-        left = cio_job_join(&batch->job, CIO_WAIT_MS);
-        Py_END_ALLOW_THREADS
-        slices->done = before + (int64_t)atomic_load(&batch->done_nbytes);
-        if (!left
-            && (PyErr_CheckSignals() < 0 || pyio_report(slices, false) < 0)) {
-            return -1;
-        }
-    } while (!left);
-    return 0;
-}
-
-/* Claims of some 20 us of work, and of no more than a tenth of what a thread
+/* Claims of up to 100 us of work, and of no more than a tenth of what a thread
  * gets, so that none waits long for the last one. */
 static size_t
 claim_size(uint64_t nbytes, size_t count, unsigned threads)
@@ -98,6 +89,7 @@ pyio_zip_start(struct pyio_zip_run *run, struct pyio_archive *archive,
     cio_batch_init(&run->batch, items, count, archive->fd);
     run->batch.profile = archive->profile;
     run->batch.run = claim_size(nbytes, count, threads);
+    run->done_before = bytes_done(items, count);
     run->archive = archive;
     run->threads = threads;
     run->generation = cio_fork_generation;
@@ -140,33 +132,35 @@ pyio_zip_finish(struct pyio_zip_run *run, struct pyio_slices *slices)
 {
     struct cio_batch *const batch = &run->batch;
     const int64_t before = slices->done;
-    bool more;
-    int result = 0;
+    bool more = true, left = false;
 
-    if (was_forked(run)) {
-        pyio_zip_start(run, run->archive, batch->items, batch->count,
-                       run->threads);
-    }
-    do {
+    while (!left) {
+        if (was_forked(run)) { /* by a handler or progress, too */
+            pyio_zip_start(run, run->archive, batch->items, batch->count,
+                           run->threads);
+            more = true;
+        }
         Py_BEGIN_ALLOW_THREADS
-        more = take_turn(&batch->job);
+        if (more) {
+            more = take_turn(&batch->job);
+        } else {
+            left = cio_job_join(&batch->job, CIO_WAIT_MS);
+        }
         Py_END_ALLOW_THREADS
         slices->done = before + (int64_t)atomic_load(&batch->done_nbytes);
-        if (PyErr_CheckSignals() < 0 || pyio_report(slices, false) < 0) {
-            result = -1;
+        if (!left
+            && (PyErr_CheckSignals() < 0 || pyio_report(slices, false) < 0)) {
+            Py_BEGIN_ALLOW_THREADS
+            pyio_zip_stop(run);
+            Py_END_ALLOW_THREADS
+            slices->done = before
+                           + (int64_t)(bytes_done(batch->items, batch->count)
+                                       - run->done_before);
+            return -1;
         }
-    } while (more && result == 0);
-    if (result == 0) {
-        result = wait_for_workers(batch, slices, before);
     }
-    if (result == 0) {
-        pyio_zip_stop(run); /* they are out */
-        return 0;
-    }
-    Py_BEGIN_ALLOW_THREADS
     pyio_zip_stop(run);
-    Py_END_ALLOW_THREADS
-    return -1;
+    return 0;
 }
 
 int64_t

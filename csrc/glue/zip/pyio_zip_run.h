@@ -14,6 +14,7 @@
 struct pyio_zip_run {
     struct cio_batch batch;
     struct pyio_archive *archive; /* borrowed */
+    uint64_t done_before; /* bytes of items that had been read already */
     unsigned threads;
     unsigned generation; /* of forks, when it started */
     bool started;
