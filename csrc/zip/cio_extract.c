@@ -221,6 +221,7 @@ read_whole(struct cio_extract *extract, struct cio_extract_lane *lane,
     struct cio_entry *const entry = &item->entry;
     struct cio_buffer *buffer;
     struct cio_done done;
+    size_t ahead = 0;
     bool refused = false;
 
     buffer = cio_buffer_take((size_t)entry->nbytes);
@@ -228,8 +229,11 @@ read_whole(struct cio_extract *extract, struct cio_extract_lane *lane,
         fail(extract, item, cio_done_of(CIO_ERR_NOMEM, 0), false);
         return NULL;
     }
-    if (cio_entry_read_near(entry, extract->archive, &lane->window,
-                            ahead_of(extract, lane, entry->header_off),
+    if (!cio_window_has(&lane->window, entry->header_off,
+                        (size_t)cio_entry_window(entry))) {
+        ahead = ahead_of(extract, lane, entry->header_off);
+    }
+    if (cio_entry_read_near(entry, extract->archive, &lane->window, ahead,
                             buffer->data, &item->problem)) {
         return buffer;
     }

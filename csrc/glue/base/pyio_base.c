@@ -178,6 +178,7 @@ pyio_add_base(PyObject *mod, struct pyio_state *st)
     (void)st;
     if (!once) {
         read_environment();
+        /* where the main interpreter never imports this */
         if (Py_AtExit(cio_workers_stop) < 0) {
             return pyio_raise(PyExc_RuntimeError, "too many exit functions");
         }

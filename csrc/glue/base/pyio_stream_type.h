@@ -3,10 +3,11 @@
  * call at a time, with a dict and weak references, loud when dropped open.
  *
  * Why      File, InflateReader, GzipFile, ZipMember, DataWriter, DataReader
- * and Java's two have one life; its rules stand here once. Owner    The object
- * owns its dict; what a type adds, the type frees between dealloc_begin and
- * dealloc_end. Errors   -1 or NULL with an exception. What is not open is io's
- * ValueError. Threads  The GIL; between enter and leave one call at a time.
+ *          and Java's two have one life; its rules stand here once.
+ * Owner    The object owns its dict; what a type adds, the type frees between
+ *          dealloc_begin and dealloc_end.
+ * Errors   -1 or NULL with an exception. What is not open is io's ValueError.
+ * Threads  The GIL; between enter and leave one call at a time.
  */
 #ifndef PYIO_STREAM_TYPE_H
 #define PYIO_STREAM_TYPE_H

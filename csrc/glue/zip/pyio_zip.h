@@ -2,13 +2,14 @@
  * pyio_zip.h - what the glue files of the ZIP reader share: the archive behind
  * ZipFile, its members' streams, and EntryRef.
  *
- * Why      A member that was opened outlives its ZipFile's close():
- * descriptor, directory and lock belong to an object of their own, the
- * archive, which everybody who reads holds a reference to. The last one
- * closes. Owner    References as the C API says. Errors   -1 or NULL with an
- * exception set. Threads  With the GIL, except where it says detached.
- * Positional reads need no lock; a source without descriptor is read under
- * archive->lock.
+ * Why      A member that was opened outlives its ZipFile's close(): its
+ *          descriptor, directory and lock belong to an object of their own,
+ *          the archive, which everybody who reads holds a reference to. The
+ *          last one closes.
+ * Owner    References as the C API says.
+ * Errors   -1 or NULL with an exception set.
+ * Threads  With the GIL, except where it says detached. Positional reads need
+ *          no lock; a source without descriptor is read under archive->lock.
  */
 #ifndef PYIO_ZIP_H
 #define PYIO_ZIP_H
